@@ -1,0 +1,1 @@
+"""Dtypes, devices, shapes, promotion and errors: what needs no arrays."""

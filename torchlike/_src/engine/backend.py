@@ -1,0 +1,95 @@
+"""What the engine asks of JAX's backend: platform, compiler options, placing arrays."""
+
+import contextlib
+import sys
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from torchlike._src.engine import record
+
+_platform: str | None = None
+_matmul = "highest"
+
+CPU_OPTIONS: dict[str, Any] = {
+    # Measured on XLA's CPU backend: YNN fusions make convolution gradients several times slower, and barriers must
+    # live until fusion to keep transposes out of matrix products.
+    "xla_cpu_experimental_ynn_fusion_type": "",
+    "xla_disable_hlo_passes": "cse_barrier_expander,tree_reduction_rewriter",
+}
+
+
+def platform() -> str:
+    """'cpu', 'gpu' or 'tpu': the default backend's."""
+    global _platform
+    if _platform is None:
+        _platform = jax.default_backend()
+        _platform = {"cuda": "gpu", "rocm": "gpu"}.get(_platform, _platform)
+    return _platform
+
+
+def register_array_types() -> None:
+    record.PLAIN.add(np.ndarray)
+    with contextlib.suppress(ImportError, AttributeError):
+        from jaxlib import _jax
+
+        record.PLAIN.add(_jax.ArrayImpl)
+    if len(record.PLAIN) < 2:
+        record.PLAIN.add(type(jnp.zeros(())))
+
+
+register_array_types()
+
+
+def matmul_precision() -> Any:
+    return jax.default_matmul_precision(_matmul)
+
+
+def set_matmul_precision(name: str) -> None:
+    """'highest', 'high' or 'medium', as in torch.set_float32_matmul_precision."""
+    global _matmul
+    _matmul = {"highest": "highest", "high": "tensorfloat32", "medium": "bfloat16"}[name]
+
+
+def settings() -> tuple:
+    return (_matmul, tuple(sorted(CPU_OPTIONS.items())) if platform() == "cpu" else ())
+
+
+_options_work = True
+
+
+def compile_lowered(lowered: Any) -> Any:
+    """Compile with this platform's options; options that this jaxlib does not know are left out."""
+    global _options_work
+    if platform() == "cpu" and _options_work:
+        try:
+            return lowered.compile(CPU_OPTIONS)
+        except Exception as e:  # noqa: BLE001 - the error type of an unknown option differs between versions
+            if not any(name in str(e) for name in CPU_OPTIONS) and "option" not in str(e).lower():
+                raise
+            _options_work = False
+    return lowered.compile()
+
+
+def to_host(array: Any) -> np.ndarray:
+    """The array in host memory; NumPy arrays as they are. Do not write to the result."""
+    return array if type(array) is np.ndarray else np.asarray(array)
+
+
+def call(executable: Any, args: Any) -> Any:
+    """Launch a compiled program. 64-bit types are on only in here: JAX's global state is the user's."""
+    with jax.enable_x64(True):
+        return executable(*args)
+
+
+def fresh_copy(array: Any) -> Any:
+    """A JAX array of its own buffer, to be consumed."""
+    with jax.enable_x64(True):
+        return jnp.array(array, copy=True)
+
+
+def references(array: Any) -> bool:
+    """Whether something besides a Value, an argument list and the caller's name refers to this array."""
+    return sys.getrefcount(array) > 5

@@ -1,0 +1,104 @@
+"""The cold path: a plan run operation by operation, on NumPy where the host tier can, else by small XLA kernels."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from torchlike._src.core.aval import Aval
+from torchlike._src.engine import backend, stats
+from torchlike._src.engine.host import HostUnsupported, compile_host
+
+NUMBER_DTYPES = {"f": np.dtype(np.float64), "i": np.dtype(np.int64), "b": np.dtype(bool), "c": np.dtype(np.complex128)}
+_forked = False
+
+
+def after_fork() -> None:
+    global _forked
+    _forked = True
+
+
+def run(plan: Any, live: tuple[int, ...], floats: list, ints: list, complexes: list, leaves: list) -> list[np.ndarray]:
+    """The live results, as NumPy arrays."""
+    schedule = plan.host.get(live)
+    if schedule is None:
+        if len(plan.host) > 4:
+            plan.host.clear()
+        schedule = plan.host[live] = _schedule(plan, live)
+    stats.COUNTS["host_runs"] += 1
+    values: dict[int, Any] = {}
+    packs = {"f": floats, "i": ints, "b": ints, "c": complexes}
+    with np.errstate(all="ignore"):
+        for kernel, refs, first, drop in schedule:
+            arrays = []
+            for kind, k in refs:
+                if kind == "v":
+                    arrays.append(values[k])
+                elif kind == "l":
+                    a = leaves[k]
+                    arrays.append(a if type(a) is np.ndarray else np.asarray(a))
+                else:
+                    arrays.append(np.array(packs[kind][k], NUMBER_DTYPES[kind]))
+            for k, o in enumerate(run_kernel(kernel, arrays), first):
+                values[k] = o
+            for k in drop:
+                values.pop(k, None)
+    return [values[k] for k in live]
+
+
+def _schedule(plan: Any, live: tuple[int, ...]) -> list:
+    entries = plan.needed(live)
+    last: dict[int, int] = {}
+    for i, e in enumerate(entries):
+        for kind, k in e.refs:
+            if kind == "v":
+                last[k] = i
+        for k in range(e.first, e.first + len(e.kernel.outs)):
+            last[k] = i
+    keep = set(live)
+    drops: list[list[int]] = [[] for _ in entries]
+    for k, i in last.items():
+        if k not in keep:
+            drops[i].append(k)
+    return [(e.kernel, e.refs, e.first, tuple(d)) for e, d in zip(entries, drops, strict=True)]
+
+
+def run_kernel(kernel: Any, arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+    """One operation on NumPy arrays."""
+    host = kernel.cache.get("host")
+    if host is None:
+        host = kernel.cache["host"] = _host_function(kernel)
+    return host(*arrays)
+
+
+def struct(spec: Any) -> jax.ShapeDtypeStruct:
+    if type(spec) is Aval:
+        return jax.ShapeDtypeStruct(spec.shape, spec.dtype.np)
+    return jax.ShapeDtypeStruct((), NUMBER_DTYPES[spec])
+
+
+def _host_function(kernel: Any) -> Any:
+    with jax.enable_x64(True):
+        jaxpr = jax.make_jaxpr(kernel)(*[struct(s) for s in kernel.specs])
+    try:
+        return compile_host(jaxpr)
+    except HostUnsupported as lacking:
+        if _forked:
+            raise NotImplementedError(
+                f"{kernel.op.name} in a forked worker process: it needs {lacking}, which only XLA has; use "
+                "multiprocessing_context='spawn', or compute it in the main process"
+            ) from lacking
+    return _xla_function(kernel)
+
+
+def _xla_function(kernel: Any) -> Any:
+    """The operation alone, compiled: for what the host tier lacks."""
+    with jax.enable_x64(True), backend.matmul_precision():
+        lowered = jax.jit(lambda *a: kernel(*a), keep_unused=True).lower(*[struct(s) for s in kernel.specs])
+        executable = backend.compile_lowered(lowered)
+
+    def call(*arrays: np.ndarray) -> list[np.ndarray]:
+        return [np.asarray(o) for o in backend.call(executable, arrays)]
+
+    return call

@@ -1,0 +1,253 @@
+"""Flushing: the open trace is computed, by one compiled program or, while it is new or tiny, on the host tier.
+
+When a trace is worth compiling is decided by counts and sizes, never by timing, so that two runs of a script give
+the same bits:
+- on an accelerator, always;
+- a tiny trace whose inputs all lie in host memory, never: NumPy finishes before a launch would begin;
+- a trace that was flushed before and comes back soon (among the last few cold ones), at once: this is a loop;
+- one that comes back now and then, once its host runs would have cost about a compilation."""
+
+import os
+import threading
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from torchlike._src.engine import backend, cold, program, record, stats
+from torchlike._src.engine.values import UNREFERENCED, Trace, TreeNode, Value, refcounts
+
+RECENT = 3
+"""How many cold traces back still counts as a loop."""
+TINY_OPERATIONS = 4
+TINY_ELEMENTS = 4096
+MAX_NODES = 200_000
+
+_recent: deque = deque(maxlen=RECENT)
+host_only = False
+"""True in a forked child: XLA's threads did not survive the fork."""
+_tick = 0
+
+
+def flush(trace: Trace | None = None, reason: str = "synchronise") -> None:
+    """Compute everything pending in `trace` (the calling thread's by default) that something still refers to."""
+    if trace is None:
+        trace = record.current()
+    if trace.busy:
+        trace.recover()
+    if trace.node is trace.root:
+        if trace.leaves:
+            trace.reset()
+        return
+    if record._threaded:
+        with record.LOCK:
+            _flush(trace, reason)
+    else:
+        _flush(trace, reason)
+
+
+def _flush(trace: Trace, reason: str) -> None:
+    global _tick
+    node = trace.node
+    if node is trace.root:
+        return
+    stats.COUNTS["flushes"] += 1
+    stats.COUNTS["records"] += node.depth
+    _tick += 1
+    node.used = _tick
+    values = trace.values
+    live = tuple([k for k, n in enumerate(refcounts(values)) if n > UNREFERENCED])
+    if not live:
+        trace.reset()
+        return
+    try:
+        ready = _program_for(trace, node, live, reason)
+        if ready is None:
+            _run_cold(trace, node, live)
+        else:
+            _launch(trace, ready, live)
+    except Exception as error:
+        _poison(trace, live, error)
+        raise
+    if stats.COUNTS["nodes"] > MAX_NODES:
+        prune()
+
+
+def _program_for(trace: Trace, node: TreeNode, live: tuple[int, ...], reason: str) -> Any:
+    """A compiled program that returns at least these results, compiled now if it is worth it; else None."""
+    if host_only:
+        return None
+    for candidate in node.programs:
+        if candidate.live == live:
+            return candidate
+    wanted = set(live)
+    for candidate in node.programs:
+        if wanted.issubset(candidate.live):
+            return candidate
+    node.visits += 1
+    why = worth_compiling(trace, node)
+    if why is None:
+        return None
+    for candidate in node.programs:
+        wanted |= set(candidate.live)  # one program for all the results that this path has ever had in use
+    dead = tuple(k for k, n in enumerate(refcounts(trace.leaves)) if n <= UNREFERENCED)
+    return program.compile_program(node, tuple(sorted(wanted)), dead, f"{why}; flushed by {reason}")
+
+
+def worth_compiling(trace: Trace, node: TreeNode) -> str | None:
+    """Why this trace should be compiled now, or None to run it on the host tier."""
+    if node.programs:
+        return "a compiled trace has other results in use"
+    if backend.platform() != "cpu":
+        return "programs always run compiled on an accelerator"
+    if (
+        node.depth <= TINY_OPERATIONS
+        and node.size + sum([v.aval.numel for v in trace.leaves]) <= TINY_ELEMENTS
+        and all([type(v.array) is np.ndarray for v in trace.leaves])
+    ):
+        return None
+    if node in _recent:
+        return "it ran before, a moment ago: a loop"
+    _recent.append(node)
+    # A compilation costs about as much as running 40 small operations a few hundred times; big traces gain more.
+    if node.visits >= 12 and node.visits * node.depth >= 1500:
+        return f"it came back {node.visits} times"
+    return None
+
+
+def _launch(trace: Trace, ready: Any, live: tuple[int, ...]) -> None:
+    leaves = trace.leaves
+    args: list[Any] = [
+        np.array(trace.floats, np.float64),
+        np.array(trace.ints, np.int64),
+        np.array(trace.complexes, np.complex128),
+    ]
+    args += [v.array for v in leaves]
+    if not ready.donate:
+        stats.COUNTS["launches"] += 1
+        _store(trace, ready, live, backend.call(ready.executable, args))
+        return
+    counts = refcounts(leaves)
+    for k in ready.donate:
+        array = leaves[k].array
+        # Someone still reads this value (or its array): the program consumes a copy instead.
+        if counts[k] > UNREFERENCED or type(array) is np.ndarray or shared(array):
+            args[3 + k] = backend.fresh_copy(array)
+    del counts
+    with program.Quiet():
+        stats.COUNTS["launches"] += 1
+        outs = backend.call(ready.executable, args)
+        _store(trace, ready, live, outs)
+
+
+def shared(array: Any) -> bool:
+    """Whether something besides its value and this call's two lists refers to the array."""
+    return backend.references(array)
+
+
+def _store(trace: Trace, ready: Any, live: tuple[int, ...], outs: list) -> None:
+    values = trace.values
+    if ready.live == live:
+        for k, array in zip(live, outs, strict=True):
+            values[k].array = array
+    else:
+        positions = ready.positions
+        for k in live:
+            values[k].array = outs[positions[k]]
+    trace.reset()
+
+
+def _run_cold(trace: Trace, node: TreeNode, live: tuple[int, ...]) -> None:
+    stats.COUNTS["cold_runs"] += 1
+    plan = program.plan_of(node)
+    results = cold.run(plan, live, trace.floats, trace.ints, trace.complexes, [v.array for v in trace.leaves])
+    values = trace.values
+    for k, array in zip(live, results, strict=True):
+        values[k].array = array
+    trace.reset()
+
+
+def _poison(trace: Trace, live: tuple[int, ...], error: Exception) -> None:
+    """Computing failed: each result that was wanted raises the same error whenever it is read."""
+    for k in live:
+        trace.values[k].error = error
+    trace.reset()
+
+
+def value_array(value: Value) -> Any:
+    """The value's array (NumPy or JAX), computing what it needs."""
+    if value.array is None:
+        epoch = value.epoch
+        if epoch is not None and epoch.trace.epoch is epoch:
+            flush(epoch.trace, "a read at " + record.user_line() if not epoch.trace.node.visits else "a read")
+        if value.array is None:
+            record.raise_lost(value)
+    return value.array
+
+
+def host_array(value: Value) -> np.ndarray:
+    """The value in host memory. Shared with the engine: do not write to it."""
+    array = value.array
+    if array is None:
+        array = value_array(value)
+    return array if type(array) is np.ndarray else np.asarray(array)
+
+
+def flush_all(reason: str = "synchronise") -> None:
+    """Flush every thread's trace."""
+    for trace in list(record.TRACES):
+        flush(trace, reason)
+
+
+def prune() -> None:
+    """Forget the traces that were used longest ago, with their programs, until half the tree is left."""
+    ends = []
+    stack = [record.ROOT]
+    while stack:
+        n = stack.pop()
+        if n.used:
+            ends.append(n.used)
+        stack.extend(n.children.values())
+    ends.sort()
+    horizon = ends[len(ends) // 2] if ends else 0
+    live_paths = {t.node for t in record.TRACES}
+    keep: set = set()
+    for n in live_paths:
+        while n is not None:
+            keep.add(n)
+            n = n.parent
+    stats.COUNTS["nodes"] = _sweep(record.ROOT, horizon, keep)
+
+
+def _sweep(root: TreeNode, horizon: int, keep: set) -> int:
+    order = [root]
+    for n in order:
+        order.extend(n.children.values())
+    kept: dict[TreeNode, bool] = {}
+    count = 0
+    for n in reversed(order):
+        n.children = {k: c for k, c in n.children.items() if kept[c]}
+        kept[n] = bool(n.children) or n.used >= horizon > 0 or n in keep
+        count += kept[n]
+    return count
+
+
+def _before_fork() -> None:
+    if record.TRACES:
+        flush_all("a fork")
+
+
+def _after_fork_in_child() -> None:
+    global host_only
+    host_only = True
+    record.LOCK = threading.RLock()
+    cold.after_fork()
+
+
+def install() -> None:
+    record.flush_hook = flush
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
+
+
+install()

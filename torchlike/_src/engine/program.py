@@ -1,0 +1,382 @@
+"""Programs: a recorded trace turned into one compiled XLA executable, and its memory and disk caches."""
+
+import hashlib
+import os
+import pathlib
+import pickle
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from torchlike._src.core.aval import Aval
+from torchlike._src.engine import backend, report, stats
+from torchlike._src.engine.values import TreeNode
+
+NUMBER_NP = {"f": np.float64, "i": np.int64, "b": np.int64, "c": np.complex128}
+
+
+class Entry:
+    """One operation of a plan: its kernel and where its operands come from."""
+
+    __slots__ = ("first", "kernel", "refs")
+
+    def __init__(self, kernel: Any, refs: tuple, first: int) -> None:
+        self.kernel = kernel
+        self.refs = refs  # ("v", k) result k, ("l", k) leaf k, ("f"|"i"|"b"|"c", k) number k of its pack
+        self.first = first
+
+
+class Plan:
+    """The path to a tree node in executable form."""
+
+    __slots__ = ("complexes", "entries", "floats", "host", "ints", "leaf_specs", "node", "numel")
+
+    def __init__(self, node: TreeNode) -> None:
+        self.node = node
+        self.entries: list[Entry] = []
+        self.leaf_specs: list[Aval] = []
+        self.host: dict = {}
+        floats = ints = complexes = 0
+        for step in node.path():
+            refs: list[tuple[str, int]] = []
+            for r in step.refs:
+                if type(r) is int:
+                    refs.append(("v", r) if r >= 0 else ("l", -1 - r))
+                elif type(r) is Aval:
+                    refs.append(("l", len(self.leaf_specs)))
+                    self.leaf_specs.append(r)
+                elif r == "f":
+                    refs.append(("f", floats))
+                    floats += 1
+                elif r == "c":
+                    refs.append(("c", complexes))
+                    complexes += 1
+                else:
+                    refs.append((r, ints))
+                    ints += 1
+            self.entries.append(Entry(step.kernel, tuple(refs), step.index))
+        self.floats, self.ints, self.complexes = floats, ints, complexes
+        self.numel = node.size + sum(a.numel for a in self.leaf_specs)
+
+    def needed(self, live: Sequence[int]) -> list[Entry]:
+        """The entries that the live results depend on, in order."""
+        want = set(live)
+        out = []
+        for entry in reversed(self.entries):
+            outs = range(entry.first, entry.first + len(entry.kernel.outs))
+            if any(k in want for k in outs):
+                out.append(entry)
+                want.update(k for kind, k in entry.refs if kind == "v")
+        out.reverse()
+        return out
+
+
+def plan_of(node: TreeNode) -> Plan:
+    if node.plan is None:
+        node.plan = Plan(node)
+    return node.plan
+
+
+def build(plan: Plan, live: tuple[int, ...]) -> Any:
+    """The Python function of a program: (floats, ints, complexes, *leaves) -> list of live results."""
+    entries = plan.needed(live)
+    first_use = {(e.kernel, e.refs): e for e in entries}
+    partners: dict[int, list] = {}  # id(forward entry) -> its pullback entries that want jax.vjp's residuals
+    paired: dict[int, Entry] = {}
+    for e in entries:
+        op = e.kernel.op
+        forward = getattr(op, "forward", None)
+        if forward is not None and not op.by_rule:
+            partner = first_use.get((forward, e.refs[: len(forward.specs)]))
+            if partner is not None and partner.first < e.first:
+                partners.setdefault(id(partner), []).append(e)
+                paired[id(e)] = partner
+
+    def run(floats: Any, ints: Any, complexes: Any, *leaves: Any) -> list:
+        values: dict[int, Any] = {}
+        pulls: dict[tuple, Any] = {}
+
+        def get(ref: tuple) -> Any:
+            kind, k = ref
+            if kind == "v":
+                return values[k]
+            if kind == "l":
+                return leaves[k]
+            if kind == "f":
+                return floats[k]
+            if kind == "i":
+                return ints[k]
+            if kind == "b":
+                return ints[k] != 0
+            return complexes[k]
+
+        for e in entries:
+            arrays = [get(r) for r in e.refs]
+            kernel = e.kernel
+            if id(e) in paired:
+                partner = paired[id(e)]
+                op = kernel.op
+                count = len(op.forward.specs)
+                given = iter(arrays[count:])
+                grads = [
+                    next(given) if here else jnp.zeros(a.shape, a.dtype.np)
+                    for here, a in zip(op.given, op.forward.outs, strict=True)
+                ]
+                outs = op.finish(pulls[id(partner), op.need](grads))
+            elif id(e) in partners:
+                outs = None
+                for need in {p.kernel.op.need: None for p in partners[id(e)]}:
+                    pullback = next(p.kernel.op for p in partners[id(e)] if p.kernel.op.need == need)
+                    outs, pulls[id(e), need] = pullback.linearise(arrays)
+            else:
+                outs = kernel(*arrays)
+            for k, o in enumerate(outs):
+                values[e.first + k] = o
+        return [values[k] for k in live]
+
+    return run
+
+
+class Program:
+    """A compiled trace: which results it returns, which leaves it consumes."""
+
+    __slots__ = ("donate", "executable", "live", "positions", "record")
+
+    def __init__(self, executable: Any, live: tuple[int, ...], donate: tuple[int, ...]) -> None:
+        self.executable = executable
+        self.live = live
+        self.donate = donate
+        self.positions = {k: i for i, k in enumerate(live)}
+
+
+def compile_program(node: TreeNode, live: tuple[int, ...], dead: tuple[int, ...], reason: str) -> Program:
+    """Compile (or load from the disk cache) the program of a path for these live results. `dead` are the leaves that
+    nothing refers to any more: those that fit a result are donated."""
+    plan = plan_of(node)
+    donate = donations(plan, live, dead)
+    began = time.perf_counter()
+    key = disk_key(plan, live, donate)
+    executable = load(key)
+    loaded = executable is not None
+    if not loaded:
+        run = build(plan, live)
+        args: list[Any] = [
+            jax.ShapeDtypeStruct((plan.floats,), np.float64),
+            jax.ShapeDtypeStruct((plan.ints,), np.int64),
+            jax.ShapeDtypeStruct((plan.complexes,), np.complex128),
+        ]
+        args += [jax.ShapeDtypeStruct(a.shape, a.dtype.np) for a in plan.leaf_specs]
+        donated = tuple(3 + k for k in donate)
+        with jax.enable_x64(True), backend.matmul_precision():
+            lowered = jax.jit(run, donate_argnums=donated, keep_unused=True).lower(*args)
+            traced = time.perf_counter()
+            executable = backend.compile_lowered(lowered)
+        stats.COUNTS["trace_seconds"] += traced - began
+        stats.COUNTS["compiles"] += 1
+        save(key, executable)
+    else:
+        stats.COUNTS["disk_hits"] += 1
+    took = time.perf_counter() - began
+    stats.COUNTS["compile_seconds"] += took
+    program = Program(executable, live, donate)
+    node.programs.append(program)
+    if len(node.programs) > 8:
+        del node.programs[0]
+    report.compiled(node, plan, live, reason, took, loaded)
+    return program
+
+
+def donations(plan: Plan, live: tuple[int, ...], dead: tuple[int, ...]) -> tuple[int, ...]:
+    """The dead leaves whose buffer some result can take over."""
+    if not dead:
+        return ()
+    room: dict = {}
+    outs: dict[int, Aval] = {}
+    for e in plan.entries:
+        for k, a in enumerate(e.kernel.outs):
+            outs[e.first + k] = a
+    for k in live:
+        a = outs[k]
+        room[a] = room.get(a, 0) + 1
+    chosen = []
+    for k in dead:
+        a = plan.leaf_specs[k]
+        if room.get(a, 0) > 0:
+            room[a] -= 1
+            chosen.append(k)
+    return tuple(chosen)
+
+
+class Quiet:
+    """Holds back Ctrl-C while a program that consumes its inputs runs and its results are stored."""
+
+    def __enter__(self) -> None:
+        self.hit = False
+        self.before: Any = None
+        if threading.current_thread() is threading.main_thread():
+            before = signal.getsignal(signal.SIGINT)
+            if callable(before):
+                try:
+                    signal.signal(signal.SIGINT, self._note)
+                    self.before = before
+                except ValueError:  # not the main interpreter
+                    pass
+
+    def _note(self, number: int, frame: Any) -> None:
+        self.hit = True
+
+    def __exit__(self, *unused: object) -> None:
+        if self.before is not None:
+            signal.signal(signal.SIGINT, self.before)
+            if self.hit:
+                signal.raise_signal(signal.SIGINT)
+
+
+# -- the disk cache -------------------------------------------------------------------------------------------------
+
+
+def cache_folder() -> pathlib.Path | None:
+    """Where compiled programs are kept between runs: TORCHLIKE_CACHE_DIR ('' or '0' turns it off), else the user's
+    cache folder."""
+    chosen = os.environ.get("TORCHLIKE_CACHE_DIR")
+    if chosen is not None:
+        return pathlib.Path(chosen) if chosen not in ("", "0") else None
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return pathlib.Path(base) / "torchlike" / "programs"
+
+
+_fingerprint: str | None = None
+MAX_CACHE_BYTES = 2 << 30
+
+
+def fingerprint() -> str:
+    """Identifies this code, this JAX and this machine: a program compiled by others than these is not reused."""
+    global _fingerprint
+    if _fingerprint is None:
+        digest = hashlib.sha256()
+        root = pathlib.Path(__file__).parents[2]
+        for path in sorted(root.rglob("*.py")):
+            digest.update(path.read_bytes())
+        device = jax.devices()[0]
+        digest.update(
+            repr((jax.__version__, np.__version__, device.platform, device.device_kind, jax.device_count())).encode()
+        )
+        digest.update(getattr(device.client, "platform_version", "").encode())
+        digest.update(repr((os.environ.get("XLA_FLAGS"), cpu_flags())).encode())
+        _fingerprint = digest.hexdigest()
+    return _fingerprint
+
+
+def cpu_flags() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+            return "".join(sorted({line for line in lines if line.startswith(("flags", "model name"))}))
+    except OSError:
+        import platform
+
+        return platform.processor()
+
+
+def disk_key(plan: Plan, live: tuple, donate: tuple) -> str | None:
+    """A name for the program, from the whole recorded path; None if it cannot be named across processes."""
+    if cache_folder() is None:
+        return None
+    parts = [repr((live, donate, backend.settings()))]
+    for e in plan.entries:
+        named = describe(e.kernel)
+        if named is None:
+            return None
+        parts.append(f"{named}<-{e.refs}")
+    parts.append(repr(plan.leaf_specs))
+    text = "\n".join(parts)
+    return hashlib.sha256((fingerprint() + text).encode()).hexdigest()
+
+
+def describe(kernel: Any) -> str | None:
+    """The kernel in words that mean the same in another process."""
+    text = kernel.cache.get("text", "")
+    if text == "":
+        op = kernel.op
+        forward = getattr(op, "forward", None)
+        if forward is not None:
+            inner = describe(forward)
+            text = inner and f"grad({inner},{op.need},{op.given},{kernel.specs!r})"
+        elif getattr(op, "persistent", True):
+            text = f"{op.fn.__module__}.{op.name}{kernel.static!r}{kernel.specs!r}"
+            if " at 0x" in text or "<locals>" in text or "<lambda>" in text:
+                text = None
+        else:
+            text = None
+        kernel.cache["text"] = text
+    return text
+
+
+def load(key: str | None) -> Any:
+    folder = cache_folder()
+    if key is None or folder is None:
+        return None
+    path = folder / key[:2] / key
+    try:
+        if os.name == "posix" and path.stat().st_uid != os.getuid():
+            return None  # only files that this user wrote are executed
+        data = path.read_bytes()
+        os.utime(path)
+    except OSError:
+        return None
+    try:
+        from jax.experimental.serialize_executable import deserialize_and_load
+
+        digest, payload = data[:32], data[32:]
+        if hashlib.sha256(payload).digest() != digest:
+            return None
+        with jax.enable_x64(True):
+            return deserialize_and_load(*pickle.loads(payload))
+    except Exception:  # noqa: BLE001 - a cache entry that does not load is only a miss; it will be written again
+        return None
+
+
+def save(key: str | None, executable: Any) -> None:
+    folder = cache_folder()
+    if key is None or folder is None:
+        return
+    try:
+        from jax.experimental.serialize_executable import serialize
+
+        payload = pickle.dumps(serialize(executable))
+        path = folder / key[:2] / key
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, temporary = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(payload).digest() + payload)
+        os.replace(temporary, path)
+    except Exception:  # noqa: BLE001 - no room, no rights or an unserialisable program: work without the cache
+        return
+    _trim(folder)
+
+
+_saved = 0
+
+
+def _trim(folder: pathlib.Path) -> None:
+    """Keep the folder under its limit, least recently used files first; looked at once in 64 writes."""
+    global _saved
+    _saved += 1
+    if _saved % 64 != 1:
+        return
+    try:
+        files = [(p.stat().st_atime, p.stat().st_size, p) for p in folder.glob("*/*")]
+        total = sum(size for _, size, _ in files)
+        for _, size, path in sorted(files):
+            if total <= MAX_CACHE_BYTES:
+                break
+            path.unlink(missing_ok=True)
+            total -= size
+    except OSError:
+        return

@@ -1,0 +1,129 @@
+"""Values and the tree of known traces: the engine's data."""
+
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from torchlike._src.core.aval import Aval
+
+
+class Value:
+    """An immutable array, or the promise of one.
+
+    `array` is a NumPy array, a JAX array, or None while the value is pending in a trace. `epoch` and `index` say
+    where: within the trace that owns `epoch`, a non-negative index counts results, a negative one (-1 - k) leaf k.
+    They are stale, and mean nothing, as soon as that trace has moved to another epoch."""
+
+    __slots__ = ("array", "aval", "epoch", "error", "index")
+
+    def __init__(self, aval: Aval, array: Any = None) -> None:
+        self.aval = aval
+        self.array = array
+        self.epoch: Epoch | None = None
+        self.index = 0
+
+    def __repr__(self) -> str:
+        return f"<Value {self.aval}{' pending' if self.array is None else ''}>"
+
+
+class Epoch:
+    """The identity of one stretch of a trace, from one flush to the next."""
+
+    __slots__ = ("trace",)
+
+    def __init__(self, trace: "Trace") -> None:
+        self.trace = trace
+
+
+class TreeNode:
+    """A point in the tree of known traces: one recorded operation after a known history."""
+
+    __slots__ = (
+        "children", "count", "depth", "floats", "index", "ints", "kernel", "key", "leaves",
+        "line", "outs", "parent", "plan", "programs", "refs", "size", "values", "visits", "complexes", "used",
+    )  # fmt: skip
+
+    def __init__(self, parent: "TreeNode | None", key: tuple, kernel: Any, refs: tuple, outs: Sequence[Aval]) -> None:
+        self.parent = parent
+        self.key = key
+        self.kernel = kernel
+        self.refs = refs
+        self.outs = outs
+        self.children: dict[tuple, TreeNode] = {}
+        self.programs: list = []
+        self.plan: Any = None
+        self.line: str | None = None
+        self.visits = 0
+        self.used = 0
+        self.count = len(outs)
+        if parent is None:
+            self.depth = self.index = self.values = self.leaves = self.size = 0
+            self.floats = self.ints = self.complexes = 0
+        else:
+            self.depth = parent.depth + 1
+            self.index = parent.values
+            self.values = parent.values + len(outs)
+            self.leaves = parent.leaves + sum(1 for r in refs if type(r) is Aval)
+            self.floats = parent.floats + sum(1 for r in refs if r == "f")
+            self.ints = parent.ints + sum(1 for r in refs if r == "i" or r == "b")
+            self.complexes = parent.complexes + sum(1 for r in refs if r == "c")
+            self.size = parent.size + sum(a.numel for a in outs)
+
+    def path(self) -> "list[TreeNode]":
+        """From the first operation to this one."""
+        out = []
+        node: TreeNode | None = self
+        while node is not None and node.parent is not None:
+            out.append(node)
+            node = node.parent
+        out.reverse()
+        return out
+
+
+class Trace:
+    """The open trace of one thread: what has been recorded since its last flush."""
+
+    __slots__ = (
+        "busy", "complexes", "epoch", "floats", "ints", "leaves", "node", "root", "taped", "thread", "values",
+    )  # fmt: skip
+
+    def __init__(self, root: TreeNode) -> None:
+        self.root = root
+        self.thread = threading.get_ident()
+        self.reset()
+
+    def reset(self) -> None:
+        self.busy = False
+        self.taped = False
+        self.values: list[Value] = []
+        self.leaves: list[Value] = []
+        self.floats: list[float] = []
+        self.ints: list[int] = []
+        self.complexes: list[complex] = []
+        self.node = self.root
+        self.epoch = Epoch(self)
+
+    def recover(self) -> None:
+        """Drop what an interrupted or failed record left behind its last complete operation."""
+        node = self.node
+        for v in self.leaves[node.leaves :]:
+            v.epoch = None
+        del self.leaves[node.leaves :]
+        del self.values[node.values :]
+        del self.floats[node.floats :]
+        del self.ints[node.ints :]
+        del self.complexes[node.complexes :]
+        self.busy = False
+
+
+def _calibrate() -> int:
+    """The reference count that `refcounts` reports for a value that only its list holds."""
+    return refcounts([Value(None)])[0]  # type: ignore[arg-type]
+
+
+def refcounts(values: list) -> list[int]:
+    return list(map(sys.getrefcount, values))
+
+
+UNREFERENCED = _calibrate()

@@ -1,0 +1,218 @@
+"""Scaled dot-product attention as one operator that keeps the probabilities for backward.
+
+Backward is four batched products and one row sum. `out1` (the probabilities before dropout) is an output that only
+backward reads. A row whose keys are all masked gives zeros, as PyTorch's does.
+"""
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from torchlike._src.core.aval import Aval, aval
+from torchlike._src.core.errors import broadcast_shapes
+from torchlike._src.ops.declare import TO, T, op
+from torchlike._src.ops.matmul import HALF
+
+
+def check_attention(
+    query: Aval, key: Aval, value: Aval, attn_mask: Aval | None, keep: Aval | None,
+    dropout_p: float, is_causal: bool, scale: float | None, enable_gqa: bool,
+) -> None:
+    q, k, v = query, key, value
+    if not q.dtype is k.dtype is v.dtype:
+        raise RuntimeError(
+            f"Expected query, key, and value to have the same dtype, but got query.dtype: {q.dtype.cpp_name} "
+            f"key.dtype: {k.dtype.cpp_name} and value.dtype: {v.dtype.cpp_name} instead."
+        )
+    if min(q.ndim, k.ndim, v.ndim) < 2:
+        raise RuntimeError(
+            f"Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: {q.ndim} key.dim: "
+            f"{k.ndim} and value.dim: {v.ndim} instead."
+        )
+    if attn_mask is not None and attn_mask.dtype.name != "bool" and attn_mask.dtype is not q.dtype:
+        if not (attn_mask.dtype.name == "float32" and q.dtype.name in HALF):
+            raise RuntimeError(
+                "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+                f"{attn_mask.dtype.cpp_name} and  query.dtype: {q.dtype.cpp_name} instead."
+            )
+    if not (q.dtype.is_floating_point or q.dtype.is_complex):
+        raise RuntimeError(f"expected scalar type Float but found {q.dtype.scalar_name}")
+    if enable_gqa:
+        if q.ndim < 3 or q.shape[-3] % max(k.shape[-3], 1) or q.shape[-3] % max(v.shape[-3], 1):
+            raise RuntimeError("Number of heads in key and value must divide the number of heads in ")
+        batch = broadcast_shapes(q.shape[:-3], k.shape[:-3])
+    else:
+        batch = broadcast_shapes(q.shape[:-2], k.shape[:-2])
+    count = math.prod(batch) * (q.shape[-3] if enable_gqa else 1)
+    if q.shape[-1] != k.shape[-1]:
+        raise RuntimeError(
+            "Expected size for first two dimensions of batch2 tensor to be: "
+            f"[{count}, {q.shape[-1]}] but got: [{count}, {k.shape[-1]}]."
+        )
+    if k.shape[-2] != v.shape[-2]:
+        raise RuntimeError(
+            "Expected size for first two dimensions of batch2 tensor to be: "
+            f"[{count}, {k.shape[-2]}] but got: [{count}, {v.shape[-2]}]."
+        )
+    if attn_mask is not None and is_causal and not _flash(q, k, v, keep):
+        raise RuntimeError(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
+        )
+    if attn_mask is not None:
+        scores = (*batch, *([q.shape[-3]] if enable_gqa else []), q.shape[-2], k.shape[-2])
+        broadcast_shapes(scores, attn_mask.shape)
+
+
+def attention_shape(
+    query: Aval, key: Aval, value: Aval, attn_mask: Aval | None, keep: Aval | None,
+    dropout_p: float, is_causal: bool, scale: float | None, enable_gqa: bool,
+) -> tuple[Aval, Aval]:
+    if enable_gqa:
+        batch: tuple = (*broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3]), query.shape[-3])
+    else:
+        batch = broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    if attn_mask is not None:
+        batch = broadcast_shapes(batch, attn_mask.shape[:-2])
+    length, keys = query.shape[-2], key.shape[-2]
+    return (
+        aval((*batch, length, value.shape[-1]), query.dtype, query.device),
+        aval((*batch, length, keys), query.dtype, query.device),
+    )
+
+
+def attention_name(query: Aval, key: Aval, value: Aval, attn_mask: Aval | None, keep: Aval | None, **_: Any) -> str:
+    if _flash(query, key, value, keep):
+        return "ScaledDotProductFlashAttentionForCpuBackward0"
+    if query.dtype.name in HALF:
+        return "ToCopyBackward0"
+    return "MmBackward0" if query.ndim == key.ndim == value.ndim == 2 else "UnsafeViewBackward0"
+
+
+def _flash(query: Aval, key: Aval, value: Aval, keep: Aval | None) -> bool:
+    """Whether PyTorch would take its fused CPU kernel, as far as the shapes say."""
+    return query.ndim == 4 and keep is None and key.shape[-1] == value.shape[-1]
+
+
+def _batch_dot(a: Any, b: Any, over_a: int, over_b: int, wide: bool = False) -> Any:
+    """Batched product contracting dim `over_a` of a's last two with `over_b` of b's; half types add up in float32
+    (and stay there with `wide`)."""
+    batch = tuple(range(a.ndim - 2))
+    numbers = (((a.ndim - 2 + over_a,), (b.ndim - 2 + over_b,)), (batch, batch))
+    if a.dtype.name in HALF:
+        y = lax.dot_general(a, b, numbers, preferred_element_type=jnp.float32)
+        return y if wide else y.astype(a.dtype)
+    return lax.dot_general(a, b, numbers)
+
+
+def _factor(query: Any, scale: float | None) -> float:
+    return 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
+
+
+def _heads(x: Any, batch: tuple, enable_gqa: bool) -> Any:
+    """x with the scores' batch dims; grouped queries share each key and value head."""
+    if enable_gqa and x.shape[-3] != batch[-1]:
+        times = batch[-1] // x.shape[-3]
+        x = jnp.repeat(x, times, axis=x.ndim - 3)
+    return x if x.shape[:-2] == batch else jnp.broadcast_to(x, (*batch, *x.shape[-2:]))
+
+
+def _ungroup(d: Any, spec: Aval, enable_gqa: bool) -> Any:
+    """The gradient of `_heads`' repetition (broadcast dims are summed by the caller)."""
+    if enable_gqa and spec.shape[-3] != d.shape[-3]:
+        heads = spec.shape[-3]
+        d = d.reshape(*d.shape[:-3], heads, d.shape[-3] // heads, *d.shape[-2:]).sum(-3)
+    return d
+
+
+def _causal(scores: Any) -> Any:
+    row = lax.broadcasted_iota(jnp.int32, scores.shape[-2:], 0)
+    column = lax.broadcasted_iota(jnp.int32, scores.shape[-2:], 1)
+    return jnp.where(column <= row, scores, jnp.asarray(-jnp.inf, scores.dtype))
+
+
+def _dropped(p: Any, keep: Any, dropout_p: float) -> Any:
+    if keep is None:
+        return p
+    factor = 0.0 if dropout_p == 1.0 else 1.0 / (1.0 - dropout_p)
+    return p * (keep.astype(p.dtype) * jnp.asarray(factor, p.dtype))
+
+
+def _score_gradient(g0: Any, out1: Any, value: Any, keep: Any, dropout_p: float, enable_gqa: bool) -> Any:
+    """d loss / d scores, from the probabilities: p * (dp - sum(dp * p)); float32 for half types."""
+    batch = out1.shape[:-2]
+    dp = _batch_dot(g0, _heads(value, batch, enable_gqa), 1, 1, wide=True)
+    dp = _dropped(dp, keep, dropout_p)
+    p = out1.astype(dp.dtype)
+    return p * (dp - (dp * p).sum(-1, keepdims=True))
+
+
+def grad_query(g0, key, value, keep, out1, scale, dropout_p, enable_gqa):
+    ds = _score_gradient(g0, out1, value, keep, dropout_p, enable_gqa)
+    ds = (ds * jnp.asarray(_factor(key, scale), ds.dtype)).astype(key.dtype)
+    return _batch_dot(ds, _heads(key, ds.shape[:-2], enable_gqa), 1, 0)
+
+
+def grad_key(g0, query, key_aval, value, keep, out1, scale, dropout_p, enable_gqa):
+    ds = _score_gradient(g0, out1, value, keep, dropout_p, enable_gqa)
+    ds = (ds * jnp.asarray(_factor(query, scale), ds.dtype)).astype(query.dtype)
+    q = _heads(query, ds.shape[:-2], False)
+    return _ungroup(_batch_dot(ds, q, 0, 0), key_aval, enable_gqa)
+
+
+def grad_value(g0, value_aval, keep, out1, dropout_p, enable_gqa):
+    return _ungroup(_batch_dot(_dropped(out1, keep, dropout_p), g0, 0, 0), value_aval, enable_gqa)
+
+
+def grad_mask(g0, value, keep, out1, dropout_p, enable_gqa):
+    return _score_gradient(g0, out1, value, keep, dropout_p, enable_gqa)
+
+
+@op(
+    namespaces=(),
+    method=False,
+    out=False,
+    outputs=("out", "probabilities"),
+    check=check_attention,
+    shape=attention_shape,
+    autocast="lower",
+    grad_name=attention_name,
+    vjp={"query": grad_query, "key": grad_key, "value": grad_value, "attn_mask": grad_mask},
+)
+def _attention(
+    query: T, key: T, value: T, attn_mask: TO, keep: TO, *,
+    dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
+):
+    """(..., L, E), (..., S, E), (..., S, Ev) -> ((..., L, Ev), probabilities (..., L, S)).
+
+    A bool mask keeps where True, a float mask is added; `keep` is the bool dropout mask of the probabilities."""
+    if enable_gqa:
+        batch: tuple = (*jnp.broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3]), query.shape[-3])
+    else:
+        batch = jnp.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    if attn_mask is not None:
+        batch = jnp.broadcast_shapes(batch, attn_mask.shape[:-2])
+    q, k, v = (_heads(x, batch, enable_gqa) for x in (query, key, value))
+    scores = _batch_dot(q, k, 1, 1, wide=True)
+    scores = scores * jnp.asarray(_factor(query, scale), scores.dtype)
+    if is_causal:
+        scores = _causal(scores)
+    if attn_mask is not None:
+        if attn_mask.dtype == jnp.bool_:
+            scores = jnp.where(attn_mask, scores, jnp.asarray(-jnp.inf, scores.dtype))
+        else:
+            scores = scores + attn_mask.astype(scores.dtype)
+    p = _safe_softmax(scores, masked=is_causal or attn_mask is not None).astype(query.dtype)
+    return _batch_dot(_dropped(p, keep, dropout_p), v, 1, 0), p
+
+
+def _safe_softmax(scores: Any, masked: bool) -> Any:
+    top = scores.max(-1, keepdims=True)
+    if masked:  # a row of nothing but -inf: exp(-inf - 0) / max(0, tiny) = 0
+        top = jnp.where(jnp.isfinite(top) | (top != top), top, jnp.zeros((), top.dtype))
+    e = jnp.exp(scores - top)
+    total = e.sum(-1, keepdims=True)
+    if masked:
+        total = jnp.where(total == 0, jnp.ones((), total.dtype), total)
+    return e / total

@@ -1,0 +1,503 @@
+"""The declaration of an operator: everything the library knows about it, in one place.
+
+    @op(promote=Promote.DEFAULT, elementwise=True, inplace=True, dunders=("__mul__", "__rmul__"),
+        vjp={"input": lambda g, other: g * jnp.conj(other), "other": lambda g, input: g * jnp.conj(input)})
+    def mul(input: T, other: TS):
+        '''input * other, broadcast.'''
+        return input * other
+
+The decorated function is the implementation: pure, on JAX arrays, module level. Its signature is the public
+one. Annotations say what each parameter is:
+
+    T   a tensor                          TO  a tensor or None
+    TS  a tensor or a Python number       TL  a sequence of tensors
+    S   a Python number, passed as data: a new number never compiles anything new
+    anything else is static: part of the program's key (lists become tuples, so it must be hashable)
+
+An implementation sees arrays (numbers arrive as 0-d arrays) and static values. With `promote`, its T and TS
+operands arrive in the compute dtype and the result is cast to PyTorch's result dtype; S operands arrive in the
+compute dtype too (without `promote`: float64, int64 or complex128 0-d arrays).
+
+`vjp` maps a tensor parameter to its gradient rule. A rule takes, by name: `g` (the output's gradient; `g0`,
+`g1`, … with several outputs, zeros where nothing came back), tensor and number parameters, `out` (`out0`, …),
+static parameters, and `<parameter>_aval` / `out_aval` for a shape and dtype alone. Naming an array saves it for
+backward — and makes an in-place change of it an error, as in PyTorch — so name what is needed and no more. The
+result is summed to the operand's shape and cast to its dtype by the caller. A TL parameter's rule returns a
+tuple. Gradients follow PyTorch's complex convention (conjugate where PyTorch does). Without `vjp`, `jax.vjp` of the
+implementation is used and all tensor operands are saved.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from torchlike._src.core.aval import Aval, aval
+from torchlike._src.core.dtype import dtype as DType
+from torchlike._src.core.dtype import from_numpy
+from torchlike._src.core.errors import broadcast_shapes
+from torchlike._src.core.promotion import Promote, promote
+
+__all__ = ["OPS", "S", "T", "TL", "TO", "TS", "Kernel", "Op", "Promote", "RawOp", "op"]
+
+
+class T:
+    """Annotation: a tensor operand."""
+
+
+class TS:
+    """Annotation: a tensor operand or a Python number."""
+
+
+class TO:
+    """Annotation: a tensor operand or None."""
+
+
+class TL:
+    """Annotation: a sequence of tensors."""
+
+
+class S:
+    """Annotation: a Python number that enters the program as data."""
+
+
+OPERANDS = (T, TS, TO, TL, S)
+TENSORS = (T, TS, TO, TL)
+OPS: dict[str, "Op"] = {}
+
+NUMBER_TYPES = {"b": bool, "i": int, "f": float, "c": complex}
+NUMBER_DTYPES = {"b": "bool", "i": "int64", "f": "float64", "c": "complex128"}
+
+
+class RawOp:
+    """An internal kernel without a declaration: `fn(*arrays, **dict(static)) -> array or tuple of arrays`.
+
+    `static` is a tuple of (name, value) pairs. Differentiable by `jax.vjp` where it is put on the tape."""
+
+    vjp = None
+    differentiable = True
+    linear = False
+    """Linear in all its array operands together: the gradient is the transpose and needs none of them."""
+
+    def __init__(self, fn: Callable, name: str | None = None, *, linear: bool = False, grad_name: Any = None) -> None:
+        self.fn = fn
+        self.name = name or fn.__name__
+        self.linear = linear
+        if grad_name is not None:
+            self.grad_name = grad_name
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}>"
+
+    def execute(self, static: tuple, specs: tuple, arrays: Sequence) -> tuple:
+        out = self.fn(*arrays, **dict(static))
+        return out if isinstance(out, tuple) else (out,)
+
+    def infer(self, static: tuple, specs: tuple) -> tuple[Aval, ...]:
+        return infer_by_tracing(self, static, specs)
+
+    def make_kernel(self, static: tuple, specs: tuple) -> "Kernel":
+        return Kernel(self, static, specs, self.infer(static, specs))
+
+
+class Op(RawOp):
+    """A declared operator; see the module's text for the fields."""
+
+    def __init__(self, fn: Callable, **options: Any) -> None:
+        super().__init__(fn, options.pop("name", None) or fn.__name__)
+        self.doc = inspect.getdoc(fn)
+        self.promote: Promote | None = options.pop("promote", None)
+        self.elementwise: bool = options.pop("elementwise", False)
+        self.vjp: dict[str, Callable] | None = options.pop("vjp", None)
+        self.differentiable: bool = options.pop("differentiable", True)
+        self.check: Callable | None = options.pop("check", None)
+        self.shape: Callable | None = options.pop("shape", None)
+        self.namespaces: tuple[str, ...] = options.pop("namespaces", ("torch",))
+        self.method: bool = options.pop("method", True)
+        self.inplace: bool = options.pop("inplace", False)
+        self.out: bool = options.pop("out", True)
+        self.dunders: tuple[str, ...] = options.pop("dunders", ())
+        self.aliases: tuple[str, ...] = options.pop("aliases", ())
+        self.outputs: tuple[str, ...] | None = options.pop("outputs", None)
+        self.grad_name: str | Callable = options.pop("grad_name", None) or camel(self.name)
+        self.autocast: str | None = options.pop("autocast", None)
+        self.linear = options.pop("linear", False)
+        self.promote_args: tuple[str, ...] | None = options.pop("promote_args", None)
+        if options:
+            raise TypeError(f"op {self.name}: unknown options {sorted(options)}")
+        self.signature = inspect.signature(fn)
+        parameters = self.signature.parameters
+        self.operands = [(n, p.annotation) for n, p in parameters.items() if p.annotation in OPERANDS]
+        self.statics = [n for n, p in parameters.items() if p.annotation not in OPERANDS]
+        self.simple = all(a in (T, TS, S) for _, a in self.operands)
+        """No optional or list operands: operand k is parameter k."""
+        if self.promote_args is None:
+            self.promote_args = tuple(n for n, a in self.operands if a is not S)
+        for name, rule in (self.vjp or {}).items():
+            self._check_rule(name, rule)
+
+    def _check_rule(self, name: str, rule: Callable) -> None:
+        names = [n for n, a in self.operands if a in TENSORS]
+        if name not in names:
+            raise TypeError(f"op {self.name}: vjp names {name!r}, but its tensor parameters are {names}")
+        known = {"g", "out", "out_aval", *self.signature.parameters} | {n + "_aval" for n in names}
+        for k in range(len(self.outputs or ())):
+            known |= {f"g{k}", f"out{k}", f"out{k}_aval"}
+        if unknown := set(inspect.signature(rule).parameters) - known:
+            raise TypeError(f"op {self.name}: the vjp rule of {name!r} takes {sorted(unknown)}, which it cannot have")
+
+    # -- from flat operands to the implementation's arguments ------------------------------------------------
+
+    def bind(self, static: tuple, items: Sequence) -> dict[str, Any]:
+        """Parameter -> item, from the flat operand list. `static` is the tuple of static values in order, followed,
+        when the op has optional or list operands, by one layout tuple: per operand parameter None (absent), -1 (one)
+        or the list's length."""
+        named = dict(zip(self.statics, static, strict=False))
+        if self.simple:
+            for (n, _), item in zip(self.operands, items, strict=True):
+                named[n] = item
+            return named
+        position = 0
+        for (n, _), count in zip(self.operands, static[-1], strict=True):
+            if count is None:
+                named[n] = None
+            elif count < 0:
+                named[n] = items[position]
+                position += 1
+            else:
+                named[n] = tuple(items[position : position + count])
+                position += count
+        return named
+
+    def names(self, static: tuple, count: int) -> list[str]:
+        """The parameter that each flat operand belongs to."""
+        if self.simple:
+            return [n for n, _ in self.operands]
+        out: list[str] = []
+        for (n, _), k in zip(self.operands, static[-1], strict=True):
+            out += [] if k is None else [n] * abs(k)
+        return out
+
+    def resolve(self, static: tuple, specs: tuple) -> tuple[DType, DType] | None:
+        """(compute dtype, result dtype) by PyTorch's promotion; None if the op does not promote."""
+        if self.promote is None:
+            return None
+        names = self.names(static, len(specs))
+        parts = [
+            NUMBER_TYPES[s] if type(s) is str else (s.dtype, s.ndim)
+            for n, s in zip(names, specs, strict=True)
+            if n in self.promote_args
+        ]
+        return promote(self.promote, parts)
+
+    def execute(self, static: tuple, specs: tuple, arrays: Sequence) -> tuple:
+        dtypes = self.resolve(static, specs)
+        if dtypes is not None:
+            names = self.names(static, len(specs))
+            arrays = [self._cast_in(n, s, a, dtypes[0]) for n, s, a in zip(names, specs, arrays, strict=True)]
+        out = self.fn(**self.bind(static, arrays))
+        outs = out if isinstance(out, tuple) else (out,)
+        if dtypes is not None:
+            result = dtypes[1].np
+            outs = (cast(outs[0], result), *outs[1:])
+            if self.elementwise:
+                outs = tuple(cast(o, result) for o in outs)
+        return outs
+
+    def _cast_in(self, name: str, spec: Any, array: Any, compute: DType) -> Any:
+        if name in self.promote_args:
+            return cast(array, compute.np)
+        if type(spec) is str and not (spec == "c" and not compute.is_complex):
+            return cast(array, compute.np)  # an S operand: alpha, a slope, …
+        return array
+
+    # -- abstract results -----------------------------------------------------------------------------------
+
+    def infer(self, static: tuple, specs: tuple) -> tuple[Aval, ...]:
+        """The results' avals; raises PyTorch's error for operands that do not fit."""
+        if self.check is not None:
+            self.check(**self._checked_arguments(static, specs))
+        device = result_device(self, specs)
+        if self.elementwise and self.outputs is None:
+            shape = broadcast_shapes(*[s.shape for s in specs if type(s) is not str])
+            dtypes = self.resolve(static, specs)
+            if dtypes is not None:
+                return (aval(shape, dtypes[1], device),)
+        if self.shape is not None:
+            outs = self.shape(**self._checked_arguments(static, specs))
+            return outs if isinstance(outs, tuple) else (outs,)
+        return infer_by_tracing(self, static, specs)
+
+    def _checked_arguments(self, static: tuple, specs: tuple) -> dict[str, Any]:
+        return self.bind(static, [NUMBER_TYPES[s] if type(s) is str else s for s in specs])
+
+
+class Kernel:
+    """An operator with everything static resolved: what a program is made of. Interned by the engine."""
+
+    __slots__ = ("__weakref__", "cache", "op", "outs", "plans", "pullbacks", "specs", "static")
+
+    def __init__(self, op: Any, static: tuple, specs: tuple, outs: tuple[Aval, ...]) -> None:
+        self.op = op
+        self.static = static
+        self.specs = specs
+        self.outs = outs
+        self.plans: dict = {}
+        self.pullbacks: dict = {}
+        self.cache: dict = {}
+
+    def plan(self, need: tuple[bool, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """(operand positions, output positions) to save for the gradient of the operands in `need`."""
+        found = self.plans.get(need)
+        if found is None:
+            found = self.plans[need] = save_plan(self, need)
+        return found
+
+    def __call__(self, *arrays: Any) -> tuple:
+        """JAX arrays (or tracers) in operand order -> tuple of arrays."""
+        return self.op.execute(self.static, self.specs, arrays)
+
+    def __repr__(self) -> str:
+        return f"{self.op.name}({', '.join(map(str, self.specs))})"
+
+
+class Pullback(RawOp):
+    """The gradient of a kernel with respect to some operands, itself a kernel's op: saved values and output
+    gradients in, operand gradients out. `jax.vjp` of it gives second derivatives."""
+
+    def __init__(self, forward: Kernel, need: tuple[bool, ...], given: tuple[bool, ...]) -> None:
+        self.forward = forward
+        self.need = need
+        self.given = given
+        self.name = forward.op.name + "_backward"
+        self.plan = save_plan(forward, need)
+        self.by_rule = forward.op.vjp is not None or forward.op.linear
+        self.kernel: Kernel | None = None
+
+    def execute(self, static: tuple, specs: tuple, arrays: Sequence) -> tuple:
+        inputs, outputs = self.plan
+        saved = arrays[: len(inputs) + len(outputs)]
+        given = iter(arrays[len(saved) :])
+        grads = [
+            next(given) if here else jnp.zeros(a.shape, a.dtype.np)
+            for here, a in zip(self.given, self.forward.outs, strict=True)
+        ]
+        if self.forward.op.linear:
+            return self.finish(self._transpose(saved, grads))
+        if not self.by_rule:
+            return self.finish(self.generic(saved, grads))
+        return self.finish(self._by_rules(dict(zip(inputs, saved, strict=False)), dict(zip(outputs, saved[len(inputs) :], strict=True)), grads))
+
+    def _transpose(self, numbers: Sequence, grads: list) -> list:
+        """Gradients of a linear kernel: its transpose, which needs no operand but the numbers."""
+        forward = self.forward
+        given = iter(numbers)
+        fixed = {k: next(given) for k, s in enumerate(forward.specs) if type(s) is str}
+        wanted = [k for k, n in enumerate(self.need) if n]
+        rest = {
+            k: jnp.zeros(s.shape, s.dtype.np)
+            for k, s in enumerate(forward.specs)
+            if k not in fixed and k not in wanted
+        }
+
+        def run(*some: Any) -> tuple:
+            full = fixed | rest | dict(zip(wanted, some, strict=True))
+            return forward(*(full[k] for k in range(len(forward.specs))))
+
+        transposed = jax.linear_transpose(run, *[shape_struct(forward.specs[k]) for k in wanted])
+        return list(transposed(tuple(cast(g, o.dtype.np) for g, o in zip(grads, forward.outs, strict=True))))
+
+    def generic(self, primals: Sequence, grads: list) -> list:
+        """Gradients of the needed operands by jax.vjp of the forward kernel."""
+        return self.linearise(primals)[1](grads)
+
+    def linearise(self, primals: Sequence) -> tuple[tuple, Callable]:
+        """(outputs, pull): runs the forward kernel once and keeps what its gradient needs."""
+        wanted = [k for k, n in enumerate(self.need) if n]
+
+        def forward(*some: Any) -> tuple:
+            full = list(primals)
+            for k, a in zip(wanted, some, strict=True):
+                full[k] = a
+            return self.forward(*full)
+
+        outs, pull = jax.vjp(forward, *(primals[k] for k in wanted))
+
+        def pull_torch(grads: list) -> list:
+            cotangents = tuple(_cotangent(g, o) for g, o in zip(grads, outs, strict=True))
+            return [_conj(d) for d in pull(cotangents)]
+
+        return outs, pull_torch
+
+    def _by_rules(self, inputs: dict, outputs: dict, grads: list) -> list:
+        op, static, specs = self.forward.op, self.forward.static, self.forward.specs
+        dtypes = op.resolve(static, specs)
+        names = op.names(static, len(specs))
+        compute = None if dtypes is None else dtypes[0]
+        if compute is not None and compute.np.kind != "b":
+            inputs = {k: op._cast_in(names[k], specs[k], a, compute) for k, a in inputs.items()}
+            # Gradients of results that are not in the compute dtype (comparisons, indices) have no rule.
+            grads = [cast(g, compute.np) if g.dtype.kind not in "biu" and _casts(g, compute) else g for g in grads]
+            outputs = {k: cast(a, compute.np) if a.dtype.kind not in "biu" and _casts(a, compute) else a for k, a in outputs.items()}
+        flat: list = [inputs.get(k) for k in range(len(specs))]
+        known = op.bind(static, flat)
+        avals = op.bind(static, [s if type(s) is not str else None for s in specs])
+        known |= {n + "_aval": avals[n] for n, a in op.operands}
+        many = op.outputs is not None or len(self.forward.outs) > 1
+        for k, a in enumerate(self.forward.outs):
+            suffix = str(k) if many else ""
+            known |= {"g" + suffix: grads[k], f"out{suffix}_aval": a, "out" + suffix: outputs.get(k)}
+        known.setdefault("g", grads[0])
+        results: list = []
+        done: dict[str, Any] = {}
+        seen: dict[str, int] = {}
+        for k, needed in enumerate(self.need):
+            name = names[k]
+            position = seen.get(name, 0)
+            seen[name] = position + 1
+            if not needed:
+                continue
+            if name not in done:
+                if name not in op.vjp:
+                    raise NotImplementedError(f"the derivative of '{op.name}' with respect to '{name}' is not implemented")
+                rule = op.vjp[name]
+                done[name] = rule(**{n: known[n] for n in inspect.signature(rule).parameters})
+            d = done[name]
+            results.append(d[position] if isinstance(d, (tuple, list)) else d)
+        return results
+
+    def finish(self, results: list) -> tuple:
+        wanted = [s for s, n in zip(self.forward.specs, self.need, strict=True) if n]
+        return tuple(fit(d, s) for d, s in zip(results, wanted, strict=True))
+
+    def infer(self, static: tuple, specs: tuple) -> tuple[Aval, ...]:
+        return tuple(s for s, n in zip(self.forward.specs, self.need, strict=True) if n)
+
+
+def op(**options: Any) -> Callable[[Callable], Op]:
+    """Declare an operator. Options (see the module's text): name, promote, promote_args (which operands decide the
+    dtype), elementwise, vjp, differentiable, check(**avals and statics) raising PyTorch's error, shape(**avals and
+    statics) -> Aval or tuple (quicker than tracing), namespaces, method, inplace, out, dunders, aliases,
+    outputs (field names of a tuple result), grad_name, autocast ("lower", "float32", "promote"), linear (linear in its tensor operands together: the
+    gradient is the transpose, nothing is saved)."""
+
+    def declare(fn: Callable) -> Op:
+        declared = Op(fn, **options)
+        if declared.name in OPS:
+            raise ValueError(f"op {declared.name!r} is declared twice: {OPS[declared.name].fn.__module__}, {fn.__module__}")
+        OPS[declared.name] = declared
+        return declared
+
+    return declare
+
+
+_PLANS: dict = {}
+
+
+def save_plan(forward: Kernel, need: tuple[bool, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(operand positions, output positions) that backward of `forward` needs for the operands in `need`."""
+    op = forward.op
+    if op.linear:
+        return tuple(k for k, s in enumerate(forward.specs) if type(s) is str), ()
+    if op.vjp is None:
+        return tuple(range(len(forward.specs))), ()
+    layout = () if op.simple else forward.static[-1]
+    key = (op, layout, need, len(forward.outs))
+    plan = _PLANS.get(key)
+    if plan is None:
+        names = op.names(forward.static, len(forward.specs))
+        takes: set[str] = set()
+        for k, needed in enumerate(need):
+            if needed:
+                takes |= set(inspect.signature(op.vjp[names[k]]).parameters) if names[k] in op.vjp else set()
+        many = op.outputs is not None or len(forward.outs) > 1
+        inputs = tuple(k for k, n in enumerate(names) if n in takes)
+        outputs = tuple(k for k in range(len(forward.outs)) if (f"out{k}" if many else "out") in takes)
+        plan = _PLANS[key] = (inputs, outputs)
+    return plan
+
+
+def pullback(forward: Kernel, need: tuple[bool, ...], given: tuple[bool, ...]) -> Pullback:
+    """The gradient of `forward` for the operands in `need`, where `given` says which outputs' gradients exist."""
+    found = forward.pullbacks.get((need, given))
+    if found is None:
+        found = forward.pullbacks[(need, given)] = Pullback(forward, need, given)
+    return found
+
+
+def infer_by_tracing(op: Any, static: tuple, specs: tuple) -> tuple[Aval, ...]:
+    """Abstract results by tracing the implementation with JAX (about a millisecond; the engine caches it)."""
+    device = result_device(op, specs)
+    with jax.enable_x64(True):
+        outs = jax.eval_shape(lambda *a: op.execute(static, specs, a), *[shape_struct(s) for s in specs])
+    return tuple(aval(tuple(o.shape), from_numpy(o.dtype), device) for o in outs)
+
+
+def result_device(op: Any, specs: tuple) -> Any:
+    device = None
+    zero_dim = None
+    for s in specs:
+        if type(s) is str:
+            continue
+        if s.ndim == 0 and s.device.type == "cpu":
+            zero_dim = zero_dim or s.device
+        elif device is None:
+            device = s.device
+        elif s.device is not device and s.device != device:
+            raise RuntimeError(
+                f"Expected all tensors to be on the same device, but found at least two devices, {device} and {s.device}!"
+            )
+    return device or zero_dim or aval((), from_numpy("float32")).device
+
+
+def shape_struct(spec: Any) -> jax.ShapeDtypeStruct:
+    if type(spec) is str:
+        return jax.ShapeDtypeStruct((), NUMBER_DTYPES[spec])
+    return jax.ShapeDtypeStruct(spec.shape, spec.dtype.np)
+
+
+def cast(array: Any, np_dtype: Any) -> Any:
+    """`array` in another dtype; complex to real keeps the real part."""
+    if array.dtype == np_dtype:
+        return array
+    if array.dtype.kind == "c" and jnp.dtype(np_dtype).kind not in "cb":
+        array = jnp.real(array)
+    return array.astype(np_dtype)
+
+
+def fit(gradient: Any, spec: Aval) -> Any:
+    """A gradient summed over the dims its operand was broadcast along, in the operand's dtype."""
+    if gradient.shape != spec.shape:
+        lead = gradient.ndim - spec.ndim
+        if lead > 0:
+            gradient = gradient.sum(tuple(range(lead)))
+        axes = tuple(k for k, n in enumerate(spec.shape) if n == 1 and gradient.shape[k] != 1)
+        if axes:
+            gradient = gradient.sum(axes, keepdims=True)
+        if gradient.shape != spec.shape:
+            gradient = jnp.broadcast_to(gradient, spec.shape)
+    return cast(gradient, spec.dtype.np)
+
+
+def camel(name: str) -> str:
+    """'log_softmax' -> 'LogSoftmaxBackward0', the name that PyTorch gives the node."""
+    return "".join(part[:1].upper() + part[1:] for part in re.split("_+", name.strip("_"))) + "Backward0"
+
+
+def _casts(array: Any, compute: DType) -> bool:
+    return (array.dtype.kind == "c") <= compute.is_complex
+
+
+def _conj(d: Any) -> Any:
+    return jnp.conj(d) if d.dtype.kind == "c" else d
+
+
+def _cotangent(g: Any, out: Any) -> Any:
+    import numpy as np
+
+    if out.dtype.kind in "biu":
+        return np.zeros(out.shape, jax.dtypes.float0)
+    return _conj(cast(g, out.dtype))

@@ -1,0 +1,177 @@
+"""The host generator: PyTorch's CPU generator (a Mersenne Twister) on NumPy's MT19937 engine.
+
+NumPy's engine produces the same 32-bit words as PyTorch's; what differs is how words become numbers (see
+``fills.py``), how a seed is taken, and the layout of the saved state. Only the low 32 bits of a seed reach
+the table, and a 64-bit draw is two words, the first one in the high half.
+"""
+
+from __future__ import annotations
+
+import operator
+import secrets
+import threading
+
+import numpy as np
+
+STATE_SIZE = 5056
+DEFAULT_SEED = 67280421310721  # what a newly constructed torch.Generator() is seeded with
+
+_TABLE = 624
+_MASK32 = 0xFFFFFFFF
+_MASK53 = (1 << 53) - 1
+# Above this many 64-bit draws NumPy's own 64-bit loop repays its 7 microseconds of argument checking.
+_BULK_DWORDS = 4096
+
+_STATE_LAYOUT = np.dtype(
+    {
+        "names": ["seed", "left", "seeded", "next", "table", "normal", "has_normal", "normal32", "has_normal32"],
+        "formats": ["<u8", "<i4", "<i4", "<u8", ("<u8", (_TABLE,)), "<f8", "<i4", "<f4", "u1"],
+        "offsets": [0, 8, 12, 16, 24, 5024, 5040, 5048, 5052],
+        "itemsize": STATE_SIZE,
+    }
+)
+
+
+def check_seed(seed: int) -> int:
+    """Return ``seed`` modulo 2**64; accepts -2**63 <= seed < 2**64, as PyTorch does.
+
+    Raises:
+        ValueError: the integer does not fit.
+    """
+    if not -(1 << 63) <= seed < (1 << 64):
+        raise ValueError("Overflow when unpacking long long")
+    return seed & 0xFFFFFFFFFFFFFFFF
+
+
+class HostGenerator:
+    """A stream of words with a seed, a position and one cached normal.
+
+    ``cached_normal`` holds the second value of the last scalar Box-Muller pair (or None). It is shared by all
+    dtypes and by every function that draws scalar normals; only seeding and ``set_state`` clear it otherwise.
+    Functions that draw hold ``lock`` for their whole run, so that threads sharing a generator interleave calls,
+    never words.
+    """
+
+    __slots__ = ("_bits", "_fresh", "_legacy", "_modern", "_normal32", "_seed", "cached_normal", "lock", "raw")
+
+    def __init__(self, seed: int = DEFAULT_SEED) -> None:
+        self._bits = np.random.MT19937(0)
+        self._legacy = np.random.RandomState(self._bits)
+        self._modern = np.random.Generator(self._bits)
+        # raw(n) -> uint64[n]: the next n words, zero-extended. The bound method itself: this is the hot path.
+        self.raw = self._bits.random_raw
+        self.lock = threading.RLock()
+        self.manual_seed(seed)
+
+    # -- seeding ---------------------------------------------------------------------------------------------
+
+    def manual_seed(self, seed: int) -> HostGenerator:
+        """Restart the stream from ``seed`` (-2**63 <= seed < 2**64) and drop the cached normal."""
+        seed = check_seed(operator.index(seed))
+        with self.lock:
+            self._legacy.seed(seed & _MASK32)
+            self._seed = seed
+            self.cached_normal: float | None = None
+            self._normal32 = (0.0, 0)
+            self._fresh = (self._bits.state["state"]["key"], 0)
+        return self
+
+    def seed(self) -> int:
+        """Reseed with a number that cannot be predicted, and return it."""
+        seed = secrets.randbits(53)
+        self.manual_seed(seed)
+        return seed
+
+    def initial_seed(self) -> int:
+        """The seed of the last ``manual_seed``, ``seed`` or ``set_state``, modulo 2**64."""
+        return self._seed
+
+    # -- state -----------------------------------------------------------------------------------------------
+
+    def get_state(self) -> np.ndarray:
+        """The complete state as PyTorch serialises it: uint8[5056]."""
+        out = np.zeros(STATE_SIZE, np.uint8)
+        view = out.view(_STATE_LAYOUT)[0]
+        with self.lock:
+            inner = self._bits.state["state"]
+            table, position = inner["key"], inner["pos"]
+            following = position
+            # A table that no draw has refreshed yet also stands at its end, but counts from 0 in PyTorch.
+            if position == _TABLE and np.array_equal(table, self._fresh[0]):
+                following = self._fresh[1]
+            view["seed"] = self._seed
+            view["left"] = _TABLE + 1 - position
+            view["seeded"] = 1
+            view["next"] = following
+            view["table"] = table
+            if self.cached_normal is not None:
+                view["normal"] = self.cached_normal
+                view["has_normal"] = 1
+            view["normal32"], view["has_normal32"] = self._normal32
+        return out
+
+    def set_state(self, state: np.ndarray) -> None:
+        """Continue from a state made by ``get_state`` here or in PyTorch: uint8[5056].
+
+        Raises:
+            TypeError: not an array of uint8.
+            RuntimeError: wrong size, or fields that no generator produces.
+        """
+        if not isinstance(state, np.ndarray):
+            kind = type(state)
+            name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+            raise TypeError(f"expected a torch.ByteTensor, but got {name}")
+        if state.dtype != np.uint8:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        if state.size != STATE_SIZE:
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {STATE_SIZE} "
+                f"but found the input RNG state size to be {state.size}"
+            )
+        view = np.ascontiguousarray(state).reshape(-1).view(_STATE_LAYOUT)[0]
+        left, following = int(view["left"]), int(view["next"])
+        if view["seeded"] != 1 or not 0 < left <= _TABLE or following > _TABLE:
+            raise RuntimeError("Invalid mt19937 state")
+        if left != 1 and left + following != _TABLE + 1:
+            # PyTorch would read past or short of the table here; no generator ever writes such a state.
+            raise NotImplementedError(
+                f"a generator state with left={left} and next={following} (their sum is always 625 in saved states)"
+            )
+        table = view["table"].astype(np.uint32)
+        position = _TABLE if left == 1 else following
+        with self.lock:
+            self._bits.state = {"bit_generator": "MT19937", "state": {"key": table, "pos": position}}
+            self._seed = int(view["seed"])
+            self.cached_normal = float(view["normal"]) if view["has_normal"] else None
+            self._normal32 = (float(view["normal32"]), int(view["has_normal32"]))
+            self._fresh = (table, following)
+
+    def clone_state(self) -> HostGenerator:
+        """A new generator that continues with the same numbers."""
+        twin = HostGenerator()
+        twin.set_state(self.get_state())
+        return twin
+
+    # -- draws -----------------------------------------------------------------------------------------------
+
+    def words32(self, n: int) -> np.ndarray:
+        """The next ``n`` words: uint32[n]."""
+        return self.raw(n).astype(np.uint32)
+
+    def dwords(self, n: int) -> np.ndarray:
+        """The next ``n`` 64-bit draws (2n words): uint64[n], writable."""
+        if n >= _BULK_DWORDS:
+            return self._modern.integers(0, 1 << 64, n, np.uint64)
+        words = self.raw(2 * n)
+        high = words[0::2] << 32
+        high |= words[1::2]
+        return high
+
+    def dwords53(self, n: int) -> np.ndarray:
+        """The low 53 bits of the next ``n`` 64-bit draws (2n words): uint64[n], writable."""
+        if n >= _BULK_DWORDS:
+            # Masked rejection over a power of two never rejects: two words per number, masked in C.
+            return self._legacy.randint(0, 1 << 53, n, np.uint64)
+        out = self.dwords(n)
+        out &= _MASK53
+        return out

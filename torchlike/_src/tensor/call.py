@@ -1,0 +1,356 @@
+"""The call path: operands in, the operation recorded, a node put on the tape; and the one door for writes.
+
+HOT: `apply`, `apply1`, `apply2` and `attach` run once per operation."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from torchlike._src.autograd import tape
+from torchlike._src.autograd.grad_mode import MODE, Anomaly
+from torchlike._src.autograd.tape import Node, OpNode, OutEdge, _sequence
+from torchlike._src.core import dtype as dtypes
+from torchlike._src.engine import Value, record
+from torchlike._src.engine.record import emit
+from torchlike._src.ops.kernels import CAST, COPY_INTO
+from torchlike._src.storage.storage import Storage, write_view
+from torchlike._src.tensor.tensor import NEW, Tensor, TensorBase, regenerate, wrap
+
+TRUE1 = (True,)
+NEED2 = {(True, True): (True, True)}
+
+
+class Autocast:
+    """Set by torch.amp: `cast(op, operands)` gives the operands in the dtype that autocast wants."""
+
+    enabled = False
+    cast: Any = None
+
+
+def apply(op: Any, static: tuple, operands: Sequence, many: bool = False) -> Any:
+    """Record `op` on tensors and Python numbers and put it on the tape. One tensor, or with `many` a list."""
+    if Autocast.enabled:
+        operands = Autocast.cast(op, operands)
+    values = []
+    tracked = False
+    for t in operands:
+        if isinstance(t, TensorBase):
+            values.append(t._s.value if t._view is None else t._read())
+            if t._rg:
+                tracked = True
+        else:
+            values.append(t)
+    kernel, outs = emit(op, static, values)
+    if many:
+        results: Any = [wrap(v) for v in outs]
+        if tracked and MODE.enabled and op.differentiable:
+            attach(kernel, operands, values, results)
+        elif MODE.inference:
+            _mark_inference(results)
+        return results
+    out = outs[0]
+    t = NEW(Tensor)
+    s = NEW(Storage)
+    s.value = out
+    s.version = 0
+    t._s = s
+    t._view = None
+    t._aval = out.aval
+    t._rg = False
+    t._gf = None
+    if tracked and MODE.enabled and op.differentiable:
+        attach(kernel, operands, values, (t,))
+    elif MODE.inference:
+        t._is_inference = True
+    return t
+
+
+def _mark_inference(results: Sequence) -> None:
+    for t in results:
+        t._is_inference = True
+
+
+def attach(kernel: Any, operands: Sequence, values: Sequence, results: Sequence, label: str | None = None) -> Any:
+    """Make the node of a recorded operation and hang its results on it; None if no result can have a gradient."""
+    outs = kernel.outs
+    if len(outs) == 1:
+        dtype = outs[0].dtype
+        if not (dtype.is_floating_point or dtype.is_complex):
+            return None
+    elif not any([a.dtype.is_floating_point or a.dtype.is_complex for a in outs]):
+        return None
+    edges = []
+    for t in operands:
+        if isinstance(t, TensorBase) and t._rg:
+            gf = t._gf
+            if gf is None:
+                edges.append(t)
+            elif t._view is not None and t._base_tensor is not None and t._vversion != t._s.version:
+                edges.append(regenerate(t))
+            else:
+                edges.append(gf)
+        else:
+            edges.append(None)
+    need = tuple([e is not None for e in edges])
+    plan = kernel.plans.get(need)
+    if plan is None:
+        plan = kernel.plan(need)
+    inputs, outputs = plan
+    saved: list = []
+    for k in inputs:
+        t = operands[k]
+        if isinstance(t, TensorBase):
+            if t._is_inference:
+                raise RuntimeError(
+                    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+                    "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and "
+                    "use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
+                )
+            s = t._s
+            saved.append((values[k], s, s.version))
+        else:
+            saved.append((t, None, 0))
+    for k in outputs:
+        s = results[k]._s
+        saved.append((s.value, s, s.version))
+    node = NEW(OpNode)
+    node.edges = tuple(edges)
+    node.outs = outs
+    node.seq = _sequence()
+    node.extra = None
+    node.kernel = kernel
+    node.need = need
+    node.saved = tuple(saved)
+    node.label = label
+    if Anomaly.enabled:
+        tape.note_stack(node)
+    if SavedHooks.stack:
+        SavedHooks.pack(node, operands, inputs, outputs, results)
+    if len(results) == 1:
+        t = results[0]
+        t._rg = True
+        t._gf = node
+    else:
+        for k, t in enumerate(results):
+            dtype = t._aval.dtype
+            if dtype.is_floating_point or dtype.is_complex:
+                t._rg = True
+                t._gf = node if k == 0 else OutEdge(node, k)
+    record_taped()
+    return node
+
+
+def record_taped() -> None:
+    """Tell the recorder that the open trace holds operations that a gradient will need."""
+    from torchlike._src.engine.record import _local
+
+    _local.trace.taped = True
+
+
+class SavedHooks:
+    """torch.autograd.graph.saved_tensors_hooks: set by the autograd surface."""
+
+    stack: list = []
+    pack: Any = None
+
+
+# -- writing ------------------------------------------------------------------------------------------------------------
+
+LEAF_INPLACE = "a leaf Variable that requires grad is being used in an in-place operation."
+LEAF_VIEW_INPLACE = "a view of a leaf Variable that requires grad is being used in an in-place operation."
+OVERLAP = (
+    "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
+    "clone() the tensor before performing the operation."
+)
+INFERENCE_INPLACE = (
+    "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
+    "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+)
+MULTI_VIEW = (
+    "Output {nr} of {name} is a view and is being modified inplace. This view is the output of a function that returns "
+    "multiple views. Such functions do not allow the output views to be modified inplace. You should replace the inplace "
+    "operation by an out-of-place one."
+)
+
+
+def check_writable(target: Tensor, tracked: bool) -> None:
+    """PyTorch's conditions on a tensor that is about to be modified. `tracked`: the write will be recorded."""
+    if target._is_inference and not MODE.inference:
+        raise RuntimeError(INFERENCE_INPLACE)
+    view = target._view
+    if view is not None:
+        if 0 in view.strides and overlaps(target._aval.shape, view.strides):
+            raise RuntimeError(OVERLAP)
+    if MODE.enabled:
+        if target._rg and target._gf is None:
+            raise RuntimeError(LEAF_INPLACE)
+        if view is not None and target._base_tensor is not None:
+            base = target._base_tensor
+            if base._rg and base._gf is None:
+                raise RuntimeError(LEAF_VIEW_INPLACE)
+            if view.multi and (target._rg or tracked):
+                edge = target._edge()
+                nr = edge.nr if type(edge) is OutEdge else getattr(target, "_output_nr", 0)
+                node = edge.node if type(edge) is OutEdge else edge
+                name = node.name() if isinstance(node, Node) else "SplitBackward0"
+                raise RuntimeError(
+                    MULTI_VIEW.format(nr=nr, name=name.removesuffix("Backward0").removesuffix("Backward"))
+                )
+
+
+def overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    return any(s == 0 and n > 1 for n, s in zip(shape, strides, strict=True))
+
+
+def write(target: Tensor, new: Tensor, *, fit: bool = True) -> Tensor:
+    """Replace the data of `target` by that of `new`, history included: the one door of every in-place operation.
+
+    new: broadcastable to target's shape; cast to its dtype. Callers have checked both."""
+    tracked = MODE.enabled and (new._rg or target._rg)
+    aval = target._aval
+    if fit and new._aval is not aval:
+        new = apply(COPY_INTO, (("aval", aval),), (new,))
+    value = new._read()
+    storage = target._s
+    view = target._view
+    if view is None:
+        storage.value = value
+        if not target._silent:
+            storage.version += 1
+        if tracked:
+            target._rg = new._rg
+            target._gf = new._gf
+            if new._gf is not None:
+                _rename_saved(new, target)
+        return target
+    base = storage.value
+    if tracked:
+        _write_tracked_view(target, new, value)
+        return target
+    storage.value = write_view(base, view.steps, value)
+    if not target._silent:
+        storage.version += 1
+    target._vb, target._vv = storage.value, value
+    # Views whose history is that of an untouched base keep it; PyTorch, too, only marks the version.
+    target._vversion = storage.version
+    return target
+
+
+def _rename_saved(new: Tensor, target: Tensor) -> None:
+    """A node that saved its own output saved it from the temporary; from now on that output lives in `target`."""
+    edge = new._gf
+    node = edge.node if type(edge) is OutEdge else edge
+    if type(node) is OpNode and node.saved:
+        s = new._s
+        if any(item[1] is s for item in node.saved):
+            storage = target._s
+            node.saved = tuple(
+                (v, storage, storage.version) if item_s is s else (v, item_s, n) for v, item_s, n in node.saved
+            )
+
+
+def _write_tracked_view(target: Tensor, new: Tensor, value: Value) -> None:
+    """In-place on a view that has a history: the base becomes 'itself, with this part replaced' (CopySlices)."""
+    base = target._base_tensor if target._base_tensor is not None else target
+    storage = target._s
+    view = target._view
+    # Through a chain of views, each level is one differentiable write.
+    seen = [wrap(storage.value)]
+    seen[0]._rg, seen[0]._gf = base._rg, base._edge() if base._rg else None
+    for op, static, numbers in view.steps[:-1]:
+        seen.append(apply(op, static, (seen[-1], *numbers)))
+    piece = new
+    for (op, static, numbers), outer in zip(reversed(view.steps), reversed(seen), strict=True):
+        piece = apply(op.write, static, (outer, piece, *numbers))
+    storage.value = piece._read()
+    if not target._silent:
+        storage.version += 1
+    edge = piece._gf
+    if edge is not None:
+        node = edge.node if type(edge) is OutEdge else edge
+        if type(node) is OpNode:
+            node.label = "CopySlices"
+    base._rg = piece._rg
+    base._gf = piece._gf
+    target._rg = piece._rg
+    if piece._gf is not None and target is not base:
+        target._gf = piece._gf
+        regenerate(target)
+    target._vb, target._vv = storage.value, value
+
+
+def inplace(target: Tensor, new_of: Any, name: str) -> Tensor:
+    """Run an out-of-place operation and store its result in `target` under the rules of in-place operations."""
+    check_writable(target, False)
+    new = new_of()
+    check_result(target, new)
+    if new._rg and not target._rg:
+        check_writable(target, True)
+    return write(target, new)
+
+
+def check_result(target: Tensor, new: Tensor) -> None:
+    """Whether an in-place operation's result can be stored: same shape, castable dtype."""
+    a, b = target._aval, new._aval
+    if a is b:
+        return
+    if b.shape != a.shape:
+        raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(b.shape)}")
+    check_cast(b.dtype, a.dtype)
+
+
+def check_cast(source: Any, target: Any) -> None:
+    """RuntimeError if results of dtype `source` may not be stored as `target` (float into integer, …)."""
+    from torchlike._src.core.promotion import can_cast
+
+    if source is not target and not can_cast(source, target):
+        raise RuntimeError(
+            f"result type {source.scalar_name} can't be cast to the desired output type {target.scalar_name}"
+        )
+
+
+def write_out(out: Tensor, new: Tensor, name: str, operands: Sequence) -> Tensor:
+    """Store a result in `out=`; resizes it with PyTorch's warning if it has elements of another shape."""
+    if not isinstance(out, TensorBase):
+        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if MODE.enabled and (out._rg or any(isinstance(t, TensorBase) and t._rg for t in operands)):
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+            "requires grad."
+        )
+    check_cast(new._aval.dtype, out._aval.dtype)
+    if out._aval.shape != new._aval.shape:
+        resize_out(out, new._aval)
+    return write(out, new)
+
+
+def resize_out(out: Tensor, aval: Any) -> None:
+    """Give an out= tensor the result's shape."""
+    if out._aval.numel > 0:
+        import warnings
+
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape {list(out._aval.shape)}, which does not "
+            f"match the required output shape {list(aval.shape)}. This behavior is deprecated, and in a future PyTorch "
+            "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t "
+            "by resizing it, inplace, to zero elements with t.resize_(0).",
+            stacklevel=4,
+        )
+    reshape_storage(out, aval.shape)
+
+
+def reshape_storage(t: Tensor, shape: tuple[int, ...]) -> None:
+    """Give `t` a storage of zeros of another shape (its identity, dtype and device stay)."""
+    new = wrap(tape.zeros_like(t._aval.with_shape(tuple(shape))))
+    t._s, t._view, t._aval = new._s, None, new._aval
+    t._vb = t._vv = None
+
+
+def cast_to(t: Tensor, dtype: Any) -> Tensor:
+    """t in another dtype (differentiable); t itself if it has it."""
+    if t._aval.dtype is dtype:
+        return t
+    return apply(CAST, (("dtype", dtype),), (t,))
+
+
+tape.Hooks.apply = staticmethod(apply)
+_ = dtypes, record

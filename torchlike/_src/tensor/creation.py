@@ -1,0 +1,692 @@
+"""Making tensors: from Python and NumPy data, filled, ranges."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from torchlike._src.autograd.grad_mode import MODE
+from torchlike._src.core import dtype as dt
+from torchlike._src.core.aval import aval
+from torchlike._src.core.device import default_device
+from torchlike._src.core.device import device as Device
+from torchlike._src.core.dtype import default_dtype, require_numpy
+from torchlike._src.core.dtype import dtype as DType
+from torchlike._src.engine import META_ARRAY, Value, record
+from torchlike._src.engine.record import current
+from torchlike._src.ops.kernels import FILL
+from torchlike._src.tensor.call import cast_to, write
+from torchlike._src.tensor.tensor import Tensor, TensorBase, share, wrap
+from torchlike._src.tensor.views import sizes
+
+HOST_FILL = 1 << 16
+"""Filled tensors up to this size are made in host memory at once; larger ones by the program that uses them."""
+
+
+def resolve_device(device: Any) -> Device:
+    """The device meant by an argument; RuntimeError/AssertionError for one that this machine lacks."""
+    if device is None:
+        return default_device()
+    d = Device(device)
+    if d.type == "cpu":
+        return d if d.index is None else Device("cpu")
+    if d.type == "meta":
+        return d if d.index is None else Device("meta")
+    from torchlike._src.tensor.devices import check_device
+
+    return check_device(d)
+
+
+def check_layout(layout: Any) -> None:
+    if layout is not None and "strided" not in repr(layout):
+        raise NotImplementedError(f"torchlike has no tensors of layout {layout}; only torch.strided")
+
+
+def from_array(
+    array: np.ndarray, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """A tensor that owns `array` (which nobody else may write to)."""
+    a = aval(array.shape, dt.from_numpy(array.dtype) if dtype is None else dtype, resolve_device(device))
+    return finish(from_value(a, array), requires_grad)
+
+
+def from_value(a: Any, array: np.ndarray) -> Tensor:
+    if a.device.type == "meta":
+        t = wrap(Value(a, META_ARRAY))
+    elif a.device.type == "cpu":
+        t = wrap(Value(a, array))
+    else:
+        from torchlike._src.tensor.devices import place
+
+        t = wrap(Value(a, place(array, a.device)))
+    if MODE.inference:
+        t._is_inference = True
+    return t
+
+
+def finish(t: Tensor, requires_grad: bool) -> Tensor:
+    if requires_grad:
+        dtype = t._aval.dtype
+        if not (dtype.is_floating_point or dtype.is_complex):
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        t._rg = True
+    return t
+
+
+# -- from data ----------------------------------------------------------------------------------------------------------
+
+
+def tensor(
+    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
+    """A new leaf tensor with a copy of `data`: a number, nested sequences, a NumPy array or a tensor."""
+    if isinstance(data, TensorBase):
+        import warnings
+
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
+            UserWarning,
+            stacklevel=2,
+        )
+        out = wrap(data.detach().clone()._read()) if dtype is None else wrap(cast_to(data.detach(), dtype)._read())
+        if device is not None and resolve_device(device) != out._aval.device:
+            out = out.to(device)
+        return finish(out, requires_grad)
+    array = array_from(data, dtype)
+    return from_array(array, dtype, device, requires_grad)
+
+
+def array_from(data: Any, dtype: DType | None) -> np.ndarray:
+    """A new NumPy array in the dtype that torch.tensor would choose."""
+    target = None if dtype is None else require_numpy(dtype)
+    kind = type(data)
+    if kind is float:
+        return np.array(data, target or default_dtype().np)
+    if kind is bool:
+        return np.array(data, target or np.bool_)
+    if kind is int:
+        if target is not None:
+            return integer_array(data, target)
+        return integer_array(data, np.dtype(np.int64))
+    if kind is complex:
+        return np.array(data, target or dt.default_complex_dtype().np)
+    if isinstance(data, np.ndarray):
+        array = data
+        if target is None:
+            dt.from_numpy(array.dtype)  # TypeError for strings, objects, …
+        return cast_host(np.array(array, copy=True), target)
+    if isinstance(data, np.generic):
+        return cast_host(np.array(data), target)
+    if isinstance(data, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if isinstance(data, dict) or not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
+        if hasattr(data, "__array__"):
+            return cast_host(np.array(data), target)
+        raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+    return sequence_array(data, target)
+
+
+def integer_array(data: int, target: np.dtype) -> np.ndarray:
+    if not -(1 << 63) <= data < 1 << 64 or (data >= 1 << 63 and target.kind != "u"):
+        if target.kind in "fc":
+            return np.array(float(data), target)
+        raise RuntimeError("Overflow when unpacking long long")
+    return np.array(data).astype(target)
+
+
+def cast_host(array: np.ndarray, target: np.dtype | None) -> np.ndarray:
+    """`array` in another dtype, with C's conversions; big-endian and odd types normalised."""
+    if array.dtype.byteorder == ">":
+        array = array.astype(array.dtype.newbyteorder("="))
+    if target is None or array.dtype == target:
+        return array
+    if array.dtype.kind == "c" and target.kind != "c":
+        array = array.real
+    with np.errstate(all="ignore"):
+        return array.astype(target)
+
+
+def sequence_array(data: Any, target: np.dtype | None) -> np.ndarray:
+    """Nested sequences of numbers (or of tensors, or of arrays) as one array."""
+    leaf = first_leaf(data)
+    if leaf is EMPTY:
+        shape = sequence_shape(data)
+        return np.zeros(shape, target or default_dtype().np)
+    if isinstance(leaf, TensorBase):
+        return cast_host(tensor_sequence(data), target)
+    if isinstance(leaf, str):
+        raise ValueError("too many dimensions 'str'")
+    try:
+        array = np.array(data)
+    except (ValueError, TypeError):
+        array = None
+    if array is None or array.dtype == object:
+        check_sequence(data, sequence_shape(data), 0)
+        array = np.array(data)
+        if array.dtype == object:
+            return object_array(array, target)
+    if array.dtype.kind in "US":
+        raise ValueError("too many dimensions 'str'")
+    if target is not None:
+        return cast_host(array, target)
+    if isinstance(leaf, (np.generic, np.ndarray)):
+        return cast_host(array, dt.from_numpy(array.dtype).np)
+    kind = array.dtype.kind
+    if kind == "f":
+        return cast_host(array, default_dtype().np)
+    if kind == "c":
+        return cast_host(array, dt.default_complex_dtype().np)
+    if kind in "iu":
+        return cast_host(array, np.dtype(np.int64))
+    return array
+
+
+def object_array(array: np.ndarray, target: np.dtype | None) -> np.ndarray:
+    flat = array.reshape(-1).tolist()
+    for item in flat:
+        if isinstance(item, TensorBase):
+            item = item.item()
+        if not isinstance(item, (int, float, complex)):
+            raise RuntimeError(f"Could not infer dtype of {type(item).__name__}")
+    if any(isinstance(item, int) and not -(1 << 63) <= item < 1 << 63 for item in flat):
+        raise RuntimeError("Overflow when unpacking long long")
+    return cast_host(np.array([getattr(i, "item", lambda i=i: i)() for i in flat]).reshape(array.shape), target)
+
+
+class _Empty:
+    pass
+
+
+EMPTY = _Empty()
+
+
+def first_leaf(data: Any) -> Any:
+    while True:
+        if isinstance(data, (TensorBase, np.generic, str, int, float, complex)) or data is None:
+            return data
+        if isinstance(data, np.ndarray):
+            return data
+        try:
+            if len(data) == 0:
+                return EMPTY
+            data = data[0]
+        except TypeError:
+            return data
+
+
+def sequence_shape(data: Any) -> tuple[int, ...]:
+    shape = []
+    while not isinstance(data, (TensorBase, np.generic, str, int, float, complex)) and hasattr(data, "__len__"):
+        shape.append(len(data))
+        if len(data) == 0:
+            break
+        data = data[0]
+    return tuple(shape)
+
+
+def check_sequence(data: Any, shape: tuple[int, ...], depth: int) -> None:
+    """PyTorch's ValueErrors for ragged sequences."""
+    if depth == len(shape):
+        if hasattr(data, "__len__") and not isinstance(data, (str, TensorBase)):
+            raise TypeError("not a sequence")
+        if not isinstance(data, (int, float, complex, np.generic, TensorBase)):
+            raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+        return
+    if not hasattr(data, "__len__") or isinstance(data, str):
+        raise TypeError("not a sequence")
+    if len(data) != shape[depth]:
+        raise ValueError(f"expected sequence of length {shape[depth]} at dim {depth} (got {len(data)})")
+    for item in data:
+        check_sequence(item, shape, depth + 1)
+
+
+def tensor_sequence(data: Any) -> np.ndarray:
+    if isinstance(data, TensorBase):
+        return data.detach()._host()
+    if isinstance(data, (int, float, complex, np.generic, np.ndarray)):
+        return np.asarray(array_from(data, None))
+    parts = [tensor_sequence(d) for d in data]
+    return np.stack(parts)
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """`data` as a tensor, sharing memory with a tensor or NumPy array where dtype and device allow."""
+    if isinstance(data, TensorBase):
+        out = data
+        if device is not None and resolve_device(device) != out._aval.device:
+            out = out.to(device)
+        return cast_to(out, dtype) if dtype is not None else out
+    if (
+        isinstance(data, np.ndarray)
+        and (dtype is None or dtype.np == data.dtype)
+        and resolve_device(device).type == "cpu"
+    ):
+        return from_numpy(data)
+    return from_array(array_from(data, dtype), dtype, device)
+
+
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+) -> Tensor:
+    """`obj` as a tensor; copy=True always copies, copy=False never (ValueError if it must)."""
+    if copy:
+        out = (
+            tensor(obj, dtype=dtype, device=device)
+            if not isinstance(obj, TensorBase)
+            else cast_to(obj.detach().clone(), dtype or obj.dtype)
+        )
+    else:
+        if copy is False and not isinstance(obj, (TensorBase, np.ndarray)):
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        out = as_tensor(obj, dtype, device)
+        if copy is False and isinstance(obj, TensorBase) and out is not obj:
+            raise ValueError("can't alias tensor with different dtype or device; set copy=None or copy=True")
+    return finish(out.detach() if out._gf is not None else out, requires_grad) if requires_grad else out
+
+
+def from_numpy(ndarray: np.ndarray) -> Tensor:
+    """A tensor over the array's own memory: each sees what the other writes."""
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    if any(s < 0 for s in ndarray.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
+            "supported. (You can probably work around this by making a copy of your array  with array.copy().) "
+        )
+    if ndarray.dtype.byteorder == ">":
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported."
+        )
+    a = aval(ndarray.shape, dt.from_numpy(ndarray.dtype), Device("cpu"))
+    if not ndarray.flags.writeable:
+        import warnings
+
+        warnings.warn(
+            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to "
+            "this tensor will result in undefined behavior. You may want to copy the array to protect its data or make it "
+            "writable before converting it to a tensor. This type of warning will be suppressed for the rest of this program.",
+            stacklevel=2,
+        )
+    t = wrap(Value(a, ndarray))
+    share(t, ndarray)
+    return t
+
+
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """A 1-dim tensor over the memory of an object with the buffer protocol."""
+    array = np.frombuffer(buffer, require_numpy(dtype), count, offset)
+    return finish(from_numpy(array), requires_grad)
+
+
+# -- filled -------------------------------------------------------------------------------------------------------------
+
+
+def filled(shape: tuple[int, ...], number: Any, dtype: DType, device: Any, requires_grad: bool) -> Tensor:
+    """A tensor of one number."""
+    for n in shape:
+        if n < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(shape)}")
+    a = aval(shape, dtype, resolve_device(device))
+    if a.device.type == "meta":
+        return finish(wrap(Value(a, META_ARRAY)), requires_grad)
+    if a.numel <= HOST_FILL and not current().taped:
+        target = require_numpy(dtype)
+        if number == 0:
+            array = np.zeros(shape, target)
+        else:
+            with np.errstate(all="ignore"):
+                array = np.full(shape, fill_number(number, target), target)
+        return finish(from_value(a, array), requires_grad)
+    require_numpy(dtype)
+    t = wrap(record(FILL, (("aval", a),), (number,))[0])
+    if MODE.inference:
+        t._is_inference = True
+    return finish(t, requires_grad)
+
+
+def fill_number(number: Any, target: np.dtype) -> Any:
+    """A number as an element of `target`, wrapping integers as C does."""
+    if target.kind in "iu" and isinstance(number, int):
+        bits = target.itemsize * 8
+        number &= (1 << bits) - 1
+        if target.kind == "i" and number >= 1 << (bits - 1):
+            number -= 1 << bits
+        return number
+    return np.array(number).astype(target)
+
+
+def _named(size: tuple, kwargs: dict) -> tuple:
+    return (kwargs.pop("size"),) if "size" in kwargs else size
+
+
+def _filler(name: str, number: Any) -> Any:
+    def make(
+        *size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+        pin_memory: bool = False, names: Any = None, memory_format: Any = None, **kwargs: Any,
+    ) -> Tensor:  # fmt: skip
+        size = _named(size, kwargs)
+        if kwargs:
+            raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(kwargs))}'")
+        if names is not None:
+            raise NotImplementedError("torchlike has no named tensors")
+        check_layout(layout)
+        shape = sizes(size)
+        if out is not None:
+            return out_filled(out, shape, number)
+        return filled(shape, number, dtype or default_dtype(), device, requires_grad)
+
+    make.__name__ = make.__qualname__ = name
+    make.__module__ = "torch"
+    return make
+
+
+def out_filled(out: Tensor, shape: tuple, number: Any) -> Tensor:
+    from torchlike._src.tensor.call import resize_out
+
+    if out._aval.shape != shape:
+        resize_out(out, out._aval.with_shape(shape))
+    return write(out, filled(shape, number, out._aval.dtype, out._aval.device, False))
+
+
+zeros = _filler("zeros", 0)
+zeros.__doc__ = "A tensor of zeros: zeros(2, 3) or zeros((2, 3))."
+ones = _filler("ones", 1)
+ones.__doc__ = "A tensor of ones: ones(2, 3) or ones((2, 3))."
+empty = _filler("empty", 0)
+empty.__doc__ = "A tensor whose contents do not matter (zeros here)."
+
+
+def full(
+    size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+    requires_grad: bool = False, pin_memory: bool = False, names: Any = None,
+) -> Tensor:  # fmt: skip
+    """A tensor of one number; its dtype is that of the number unless given."""
+    check_layout(layout)
+    if isinstance(fill_value, TensorBase):
+        fill_value = fill_value.item()
+    shape = sizes((size,))
+    if out is not None:
+        return out_filled(out, shape, fill_value)
+    return filled(shape, fill_value, dtype or number_dtype(fill_value), device, requires_grad)
+
+
+def number_dtype(number: Any) -> DType:
+    """The dtype of a tensor made from one Python number."""
+    if isinstance(number, (bool, np.bool_)):
+        return dt.bool_
+    if isinstance(number, (int, np.integer)):
+        return dt.int64
+    if isinstance(number, (complex, np.complexfloating)):
+        return dt.default_complex_dtype()
+    return default_dtype()
+
+
+def _like(name: str, number: Any) -> Any:
+    def make(
+        input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+        memory_format: Any = None, pin_memory: bool = False,
+    ) -> Tensor:  # fmt: skip
+        check_layout(layout)
+        a = input._aval
+        return filled(a.shape, number, dtype or a.dtype, a.device if device is None else device, requires_grad)
+
+    make.__name__ = make.__qualname__ = name
+    make.__module__ = "torch"
+    return make
+
+
+zeros_like = _like("zeros_like", 0)
+ones_like = _like("ones_like", 1)
+empty_like = _like("empty_like", 0)
+
+
+def full_like(
+    input: Tensor, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+    memory_format: Any = None, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """A tensor of one number, like `input` in shape, dtype and device."""
+    check_layout(layout)
+    a = input._aval
+    if isinstance(fill_value, TensorBase):
+        fill_value = fill_value.item()
+    return filled(a.shape, fill_value, dtype or a.dtype, a.device if device is None else device, requires_grad)
+
+
+def new_filled(number: Any, name: str) -> Any:
+    def method(
+        self: Tensor,
+        *size: Any,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        layout: Any = None,
+        pin_memory: bool = False,
+        **kwargs: Any,
+    ) -> Tensor:
+        size = _named(size, kwargs)
+        check_layout(layout)
+        a = self._aval
+        return filled(sizes(size), number, dtype or a.dtype, a.device if device is None else device, requires_grad)
+
+    method.__name__ = name
+    return method
+
+
+def new_full(
+    self: Tensor,
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A tensor of one number, of this tensor's dtype and device."""
+    a = self._aval
+    return filled(sizes((size,)), fill_value, dtype or a.dtype, a.device if device is None else device, requires_grad)
+
+
+def new_tensor(
+    self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """A new tensor from `data`, of this tensor's dtype and device."""
+    a = self._aval
+    return tensor(
+        data, dtype=dtype or a.dtype, device=a.device if device is None else device, requires_grad=requires_grad
+    )
+
+
+def empty_strided(
+    size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any
+) -> Tensor:
+    """A tensor of the given geometry; its contents do not matter (zeros here)."""
+    from torchlike._src.tensor.views import as_strided
+
+    size, stride = sizes((size,)), sizes((stride,))
+    room = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if 0 not in size else 0
+    base = filled((room,), 0, dtype or default_dtype(), device, False)
+    return finish(as_strided(base, size, stride, 0), requires_grad)
+
+
+# -- ranges -------------------------------------------------------------------------------------------------------------
+
+
+def _number(x: Any) -> Any:
+    return x.item() if isinstance(x, (TensorBase, np.generic)) else x
+
+
+def arange(
+    start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+    requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """Numbers from `start` (0) up to but without `end`, `step` (1) apart."""
+    if end is None:
+        start, end = 0, start
+    start, end, step = _number(start), _number(end), _number(step)
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (step > 0 and end < start) or (step < 0 and end > start):
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if dtype is None:
+        dtype = (
+            out._aval.dtype
+            if out is not None
+            else (dt.int64 if all(isinstance(x, int) for x in (start, end, step)) else default_dtype())
+        )
+    integral = dtype.category == dt.INT and all(isinstance(x, int) for x in (start, end, step))
+    count = -(-(end - start) // step) if integral else math.ceil((end - start) / step)
+    target = require_numpy(dtype)
+    if integral:
+        array = (start + step * np.arange(count, dtype=np.int64)).astype(target)
+    elif dtype.category == dt.INT:
+        array = (int(start) + int(step) * np.arange(count, dtype=np.int64)).astype(target)
+    else:
+        array = (start + step * np.arange(count, dtype=np.float64)).astype(target)
+    return _range_result(array, dtype, device, requires_grad, out)
+
+
+def _range_result(array: np.ndarray, dtype: DType, device: Any, requires_grad: bool, out: Any) -> Tensor:
+    if out is not None:
+        from torchlike._src.tensor.call import resize_out
+
+        if out._aval.shape != array.shape:
+            resize_out(out, out._aval.with_shape(array.shape))
+        return write(out, from_array(array.astype(out._aval.dtype.np), out._aval.dtype, out._aval.device))
+    return from_array(array, dtype, device, requires_grad)
+
+
+def range_(
+    start: Any = 0,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Deprecated: like arange, but with `end`."""
+    import warnings
+
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's "
+        "range builtin. Instead, use torch.arange, which produces values in [start, end).",
+        stacklevel=2,
+    )
+    if end is None:
+        start, end = 0, start
+    dtype = dtype or default_dtype()
+    count = int((end - start) / step) + 1
+    array = (start + step * np.arange(count, dtype=np.float64)).astype(require_numpy(dtype))
+    return _range_result(array, dtype, device, requires_grad, out)
+
+
+def linspace(
+    start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+    requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """`steps` numbers evenly spaced from `start` to `end`, both included."""
+    start, end = _number(start), _number(end)
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    if dtype is None:
+        dtype = (
+            dt.default_complex_dtype() if isinstance(start, complex) or isinstance(end, complex) else default_dtype()
+        )
+    return _range_result(linspace_array(start, end, steps, require_numpy(dtype)), dtype, device, requires_grad, out)
+
+
+def linspace_array(start: Any, end: Any, steps: int, target: np.dtype) -> np.ndarray:
+    """PyTorch's formula: from both ends towards the middle, in the result's own precision."""
+    if steps == 0:
+        return np.zeros(0, target)
+    if steps == 1:
+        return np.full(1, start).astype(target)
+    if target.kind in "iu":
+        step = (np.float64(end) - np.float64(start)) / (steps - 1)
+        k = np.arange(steps, dtype=np.float64)
+        return np.trunc(np.where(k < steps // 2, start + step * k, end - step * (steps - 1 - k))).astype(target)
+    work = target if target.kind in "fc" and target.itemsize >= 4 else np.dtype(np.float32)
+    first, last = work.type(start), work.type(end)
+    step = work.type((last - first) / work.type(steps - 1))
+    k = np.arange(steps).astype(work)
+    back = np.arange(steps - 1, -1, -1).astype(work)
+    half = np.arange(steps) < steps // 2
+    return np.where(half, first + step * k, last - step * back).astype(target)
+
+
+def logspace(
+    start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any = None, dtype: Any = None, layout: Any = None,
+    device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """`steps` powers of `base` with exponents evenly spaced from `start` to `end`."""
+    dtype = dtype or default_dtype()
+    target = require_numpy(dtype)
+    exponents = linspace_array(
+        _number(start), _number(end), steps, target if target.kind == "f" else np.dtype(np.float64)
+    )
+    return _range_result(
+        np.power(np.float64(base), exponents.astype(np.float64)).astype(target), dtype, device, requires_grad, out
+    )
+
+
+def eye(
+    n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+    requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """The identity matrix (n, m)."""
+    check_layout(layout)
+    if n < 0:
+        raise RuntimeError(f"n must be greater or equal to 0, got {n}")
+    if m is not None and m < 0:
+        raise RuntimeError(f"m must be greater or equal to 0, got {m}")
+    dtype = dtype or (out._aval.dtype if out is not None else default_dtype())
+    return _range_result(
+        np.eye(n, n if m is None else m, dtype=require_numpy(dtype)), dtype, device, requires_grad, out
+    )
+
+
+def scalar_tensor(
+    s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None
+) -> Tensor:
+    """A 0-dim tensor."""
+    return tensor(s, dtype=dtype or default_dtype(), device=device, requires_grad=requires_grad)
+
+
+def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Tensor:
+    """torch.Tensor(...): uninitialised of a size, or from a sequence, in the default dtype."""
+    device = kwargs.pop("device", None)
+    if kwargs and set(kwargs) != {"data"}:
+        raise TypeError(f"new() received an invalid keyword argument {next(iter(kwargs))!r}")
+    if "data" in kwargs:
+        args = (kwargs["data"],)
+    if not args:
+        out = filled((0,), 0, default_dtype(), device, False)
+    elif len(args) == 1 and isinstance(args[0], TensorBase):
+        source = args[0]
+        out = source.detach()
+    elif len(args) == 1 and not isinstance(args[0], (int, np.integer)) and not type(args[0]).__name__ == "Size":
+        if isinstance(args[0], (float, bool)):
+            raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
+        out = from_array(array_from(args[0], default_dtype()), default_dtype(), device)
+    else:
+        out = filled(sizes(args), 0, default_dtype(), device, False)
+    if cls is not Tensor:
+        return as_subclass(out, cls)
+    return out
+
+
+def as_subclass(t: Tensor, cls: type) -> Any:
+    """The same tensor data as an instance of a Tensor subclass."""
+    out = object.__new__(cls)
+    for name in ("_s", "_view", "_aval", "_rg", "_gf"):
+        setattr(out, name, getattr(t, name))
+    for name, v in t.__dict__.items():
+        out.__dict__[name] = v
+    return out

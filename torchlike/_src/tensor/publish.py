@@ -1,0 +1,401 @@
+"""From declarations to public functions: each `@op` becomes a `def` with PyTorch's signature, generated once.
+
+Generated source, because binding `*args` by signature costs ten times what a plain `def` costs, and because
+tracebacks, `help()` and `inspect.signature` then show real parameters."""
+
+import inspect
+import keyword
+import linecache
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from torchlike._src.core.dtype import dtype as DType
+from torchlike._src.ops.declare import OPS, TL, TO, TS, Op, S, T
+from torchlike._src.tensor import call
+from torchlike._src.tensor.call import apply, check_result, check_writable, write, write_out
+from torchlike._src.tensor.tensor import Tensor, TensorBase
+
+TENSOR_TYPES: set = {Tensor}
+"""The exact types that need no further look; subclasses join when they are defined."""
+
+
+def _register_subclass(cls: type, **kwargs: Any) -> None:
+    TENSOR_TYPES.add(cls)
+
+
+Tensor.__init_subclass__ = classmethod(_register_subclass)  # type: ignore[assignment]
+
+NUMBERS = {int, float, bool, complex}
+
+
+def tensor_argument(value: Any, name: str, parameter: str, position: int) -> Any:
+    """A tensor operand that is not exactly a Tensor: a subclass, or PyTorch's TypeError."""
+    if isinstance(value, TensorBase):
+        return value
+    raise TypeError(
+        f"{name}(): argument '{parameter}' (position {position}) must be Tensor, not {type(value).__name__}"
+    )
+
+
+def operand_argument(value: Any, name: str, parameter: str, position: int) -> Any:
+    """A tensor-or-number operand: NumPy scalars become Python numbers."""
+    if isinstance(value, TensorBase):
+        return value
+    number = python_number(value)
+    if number is None:
+        raise TypeError(
+            f"{name}(): argument '{parameter}' (position {position}) must be Tensor, not {type(value).__name__}"
+        )
+    return number
+
+
+def number_argument(value: Any, name: str, parameter: str, position: int) -> Any:
+    """A number that enters as data: Python and NumPy numbers, one-element tensors."""
+    if isinstance(value, TensorBase):
+        return value.item()
+    number = python_number(value)
+    if number is None:
+        raise TypeError(
+            f"{name}(): argument '{parameter}' (position {position}) must be Number, not {type(value).__name__}"
+        )
+    return number
+
+
+def python_number(value: Any) -> Any:
+    """A Python number for anything that is one, else None."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        return float(value)
+    if isinstance(value, (complex, np.complexfloating)):
+        return complex(value)
+    return None
+
+
+def static_argument(value: Any) -> Any:
+    """A static argument in hashable form: lists as tuples, integers as int."""
+    kind = type(value)
+    if kind is int or kind is bool or value is None or kind is str or kind is float or kind is DType:
+        return value
+    if isinstance(value, (list, tuple)):
+        return tuple([static_argument(v) for v in value])
+    if isinstance(value, TensorBase):
+        return static_argument(value.tolist())
+    if isinstance(value, np.bool_):
+        return bool(value)
+    try:
+        return operator.index(value)
+    except TypeError:
+        pass
+    if isinstance(value, np.floating):
+        return float(value)
+    return value
+
+
+def tensor_list(value: Any, name: str, parameter: str, position: int) -> list:
+    """A sequence of tensors."""
+    if isinstance(value, TensorBase):
+        raise TypeError(f"{name}(): argument '{parameter}' (position {position}) must be tuple of Tensors, not Tensor")
+    try:
+        items = list(value)
+    except TypeError:
+        raise TypeError(
+            f"{name}(): argument '{parameter}' (position {position}) must be tuple of Tensors, not {type(value).__name__}"
+        ) from None
+    for k, item in enumerate(items):
+        if not isinstance(item, TensorBase):
+            raise TypeError(f"expected Tensor as element {k} in argument {position - 1}, but got {type(item).__name__}")
+    return items
+
+
+def as_tensor_operand(number: Any) -> Tensor:
+    """A Python number as a 0-dim tensor, where every operand of a function is a number."""
+    from torchlike._src.tensor.creation import tensor
+
+    return tensor(number)
+
+
+def _parameter_source(signature: inspect.Signature, extra: str) -> str:
+    parts: list[str] = []
+    seen_star = False
+    for p in signature.parameters.values():
+        if p.kind is p.KEYWORD_ONLY and not seen_star:
+            parts.append("*")
+            seen_star = True
+        text = p.name + ("_" if keyword.iskeyword(p.name) else "")
+        if p.default is not p.empty:
+            text += (
+                f"=_defaults[{p.name!r}]"
+                if not isinstance(p.default, (int, float, str, type(None), tuple))
+                else f"={_literal(p.default)}"
+            )
+        parts.append(text)
+    if extra:
+        if not seen_star:
+            parts.append("*")
+        parts.append(extra)
+    return ", ".join(parts)
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return f"float({str(value)!r})"
+    return repr(value)
+
+
+def generate(declared: Op, name: str, with_out: bool) -> Callable:
+    """The public function of an operator."""
+    signature = declared.signature
+    positions = {n: k for k, n in enumerate(signature.parameters, 1)}
+    lines = [f"def {name}({_parameter_source(signature, 'out=None' if with_out else '')}):"]
+    tensors_possible_numbers = [n for n, a in declared.operands if a is TS]
+    required = [n for n, a in declared.operands if a is T]
+    for n, a in declared.operands:
+        at = positions[n]
+        if a is T:
+            lines.append(f"    if type({n}) not in TENSOR_TYPES: {n} = tensor_argument({n}, {name!r}, {n!r}, {at})")
+        elif a is TS:
+            lines.append(
+                f"    if type({n}) not in TENSOR_TYPES and type({n}) not in NUMBERS: {n} = operand_argument({n}, {name!r}, {n!r}, {at})"
+            )
+        elif a is S:
+            lines.append(f"    if type({n}) not in NUMBERS: {n} = number_argument({n}, {name!r}, {n!r}, {at})")
+        elif a is TO:
+            lines.append(
+                f"    if {n} is not None and type({n}) not in TENSOR_TYPES: {n} = tensor_argument({n}, {name!r}, {n!r}, {at})"
+            )
+        elif a is TL:
+            lines.append(f"    {n} = tensor_list({n}, {name!r}, {n!r}, {at})")
+    if tensors_possible_numbers and not required:
+        first = tensors_possible_numbers[0]
+        condition = " and ".join(f"type({n}) in NUMBERS" for n in tensors_possible_numbers)
+        lines.append(f"    if {condition}: {first} = as_tensor_operand({first})")
+    statics = [f"{n} if type({n}) is int or {n} is None else static_argument({n})" for n in declared.statics]
+    if declared.simple:
+        static = "(" + "".join(s + ", " for s in statics) + ")"
+        operands = "(" + "".join(n + ", " for n, _ in declared.operands) + ")"
+    else:
+        layout = []
+        flat = []
+        for n, a in declared.operands:
+            if a is TO:
+                layout.append(f"None if {n} is None else -1")
+                flat.append(f"*(() if {n} is None else ({n},))")
+            elif a is TL:
+                layout.append(f"len({n})")
+                flat.append(f"*{n}")
+            else:
+                layout.append("-1")
+                flat.append(n)
+        static = "(" + "".join(s + ", " for s in statics) + "(" + "".join(x + ", " for x in layout) + "),)"
+        operands = "(" + "".join(x + ", " for x in flat) + ")"
+    if declared.outputs is not None:
+        result = f"named(apply(_op, {static}, {operands}, True))"
+    else:
+        result = f"apply(_op, {static}, {operands})"
+    if with_out:
+        lines.append(f"    _result = {result}")
+        tensors = ", ".join(n for n, a in declared.operands if a in (T, TS))
+        lines.append("    if out is None: return _result")
+        if declared.outputs is None:
+            lines.append(f"    return write_out(out, _result, {name!r}, ({tensors}{',' if tensors else ''}))")
+        else:
+            lines.append(
+                f"    return named([write_out(o, r, {name!r}, ({tensors},)) for o, r in zip(out, _result, strict=True)])"
+            )
+    else:
+        lines.append(f"    return {result}")
+    source = "\n".join(lines) + "\n"
+    filename = f"<torchlike {name}>"
+    scope: dict[str, Any] = {
+        "_op": declared,
+        "_defaults": {n: p.default for n, p in signature.parameters.items()},
+        "TENSOR_TYPES": TENSOR_TYPES,
+        "NUMBERS": NUMBERS,
+        "apply": apply,
+        "write_out": write_out,
+        "tensor_argument": tensor_argument,
+        "operand_argument": operand_argument,
+        "number_argument": number_argument,
+        "static_argument": static_argument,
+        "tensor_list": tensor_list,
+        "as_tensor_operand": as_tensor_operand,
+        "named": return_type(declared.name, declared.outputs) if declared.outputs is not None else None,
+        "__name__": __name__,
+    }
+    exec(compile(source, filename, "exec"), scope)  # noqa: S102 - our own declarations
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    function = scope[name]
+    function.__doc__ = declared.doc
+    function.__module__ = "torch"
+    return function
+
+
+RETURN_TYPES: dict[str, Callable] = {}
+
+
+def return_type(name: str, fields: Sequence[str]) -> Callable:
+    """The named tuple that a function with several results returns, as torch.return_types has it."""
+    import collections
+
+    public = name.strip("_").removesuffix("_dim")
+    key = public + "/" + ",".join(fields)
+    found = RETURN_TYPES.get(key)
+    if found is None:
+        base = collections.namedtuple(public, fields)  # noqa: PYI024 - fields are data
+
+        def show(self: Any) -> str:
+            body = ",\n".join(f"{f}={v!r}" for f, v in zip(fields, self, strict=True))
+            return f"torch.return_types.{public}(\n{body})"
+
+        base.__repr__ = show  # type: ignore[method-assign]
+        base.__module__ = "torch.return_types"
+        found = RETURN_TYPES[key] = lambda items: base(*items)
+        found.type = base  # type: ignore[attr-defined]
+    return found
+
+
+def inplace_method(function: Callable, name: str) -> Callable:
+    """`x.name_(...)`: the function's result stored in x."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        check_writable(self, False)
+        new = function(self, *args, **kwargs)
+        check_result(self, new)
+        if new._rg and not self._rg:
+            check_writable(self, True)
+        return write(self, new)
+
+    method.__name__ = name
+    method.__qualname__ = f"Tensor.{name}"
+    method.__doc__ = f"In-place version of {function.__name__}."
+    return method
+
+
+def operator_method(function: Callable, name: str) -> Callable:
+    """`x + y` and the like: NotImplemented for what cannot be an operand."""
+    reverse = name.startswith("__r") and name not in ("__rshift__",)
+
+    if reverse:
+
+        def method(self: Tensor, other: Any) -> Any:
+            if type(other) not in TENSOR_TYPES and type(other) not in NUMBERS:
+                other = foreign_operand(other)
+                if other is NotImplemented:
+                    return NotImplemented
+            return function(other, self)
+    else:
+
+        def method(self: Tensor, other: Any) -> Any:
+            if type(other) not in TENSOR_TYPES and type(other) not in NUMBERS:
+                other = foreign_operand(other)
+                if other is NotImplemented:
+                    return NotImplemented
+            return function(self, other)
+
+    method.__name__ = name
+    method.__qualname__ = f"Tensor.{name}"
+    return method
+
+
+def foreign_operand(value: Any) -> Any:
+    """An operand of a Python operator that is neither a plain tensor nor a Python number."""
+    if isinstance(value, TensorBase):
+        return value
+    number = python_number(value)
+    if number is not None:
+        return number
+    if isinstance(value, np.ndarray):
+        from torchlike._src.tensor.creation import as_tensor
+
+        return as_tensor(value)
+    return NotImplemented
+
+
+def unary_operator(function: Callable, name: str) -> Callable:
+    def method(self: Tensor) -> Tensor:
+        return function(self)
+
+    method.__name__ = name
+    return method
+
+
+INPLACE_OPERATORS = {
+    "__add__", "__sub__", "__mul__", "__truediv__", "__floordiv__", "__mod__", "__pow__", "__and__", "__or__", "__xor__",
+    "__lshift__", "__rshift__",
+}  # fmt: skip
+UNARY_OPERATORS = {"__neg__", "__abs__", "__invert__", "__pos__"}
+
+
+def publish(namespaces: dict[str, dict[str, Any]]) -> None:
+    """Fill the namespaces ("torch", "torch.nn.functional", …) and Tensor from the declared operators. Names that are
+    already there (hand-written) are kept."""
+    torch = namespaces["torch"]
+    for declared in list(OPS.values()):
+        function = generate(declared, declared.name, declared.out and not declared.name.startswith("_"))
+        PUBLIC[declared.name] = function
+        if declared.name.startswith("_"):
+            continue
+        for space in declared.namespaces:
+            target = namespaces.setdefault(space, {})
+            for name in (declared.name, *declared.aliases):
+                target.setdefault(name, function)
+        names = (declared.name, *declared.aliases)
+        if declared.method:
+            for name in names:
+                _method(name, function)
+        if declared.inplace:
+            for name in names:
+                in_place = inplace_method(function, name + "_")
+                _method(name + "_", in_place)
+                if len(declared.operands) == 1 and "torch" in declared.namespaces:
+                    torch.setdefault(name + "_", in_place)
+                if "torch.nn.functional" in declared.namespaces:
+                    namespaces["torch.nn.functional"].setdefault(name + "_", in_place)
+        for dunder in declared.dunders:
+            add_operator(dunder, function)
+
+
+PUBLIC: dict[str, Callable] = {}
+"""Every generated function, internal ones (leading underscore) too."""
+
+
+def _method(name: str, function: Callable) -> None:
+    if name not in Tensor.__dict__:
+        setattr(Tensor, name, function)
+
+
+def add_operator(dunder: str, function: Callable) -> None:
+    """Install a Python operator, and its in-place form where there is one."""
+    if dunder in Tensor.__dict__ and dunder not in ("__hash__", "__eq__"):
+        return
+    if dunder in UNARY_OPERATORS:
+        setattr(Tensor, dunder, unary_operator(function, dunder))
+        return
+    setattr(Tensor, dunder, operator_method(function, dunder))
+    if dunder in INPLACE_OPERATORS:
+        name = "__i" + dunder[2:]
+        if name not in Tensor.__dict__:
+            setattr(Tensor, name, inplace_operator(function, name))
+
+
+def inplace_operator(function: Callable, name: str) -> Callable:
+    in_place = inplace_method(function, name)
+
+    def method(self: Tensor, other: Any) -> Any:
+        if type(other) not in TENSOR_TYPES and type(other) not in NUMBERS:
+            other = foreign_operand(other)
+            if other is NotImplemented:
+                return NotImplemented
+        return in_place(self, other)
+
+    method.__name__ = name
+    return method
+
+
+_ = call

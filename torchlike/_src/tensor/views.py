@@ -1,0 +1,753 @@
+"""View functions: shape and stride arithmetic now, data when it is read."""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from torchlike._src.autograd.grad_mode import MODE, Anomaly
+from torchlike._src.autograd.tape import OpNode, _sequence, note_stack
+from torchlike._src.core.aval import Aval, aval
+from torchlike._src.core.errors import canonical_dim, canonical_dims, infer_size
+from torchlike._src.core.size import Size
+from torchlike._src.engine.record import NUMBERS, kernel_of
+from torchlike._src.ops import views as ops
+from torchlike._src.storage.storage import View, contiguous_strides
+from torchlike._src.tensor.call import apply, record_taped
+from torchlike._src.tensor.tensor import NEW, Tensor, TensorBase, alias, is_row_major
+
+
+def make_view(
+    t: Tensor, op: Any, static: tuple, numbers: tuple, shape: tuple, strides: tuple, offset: int | None = None, *,
+    label: str | None = None, dtype: Any = None, multi: bool = False, nr: int = 0,
+) -> Tensor:  # fmt: skip
+    """The view `op` of `t`, with PyTorch's geometry for the result. HOT."""
+    source = t._aval
+    a = aval(shape, source.dtype if dtype is None else dtype, source.device)
+    old = t._view
+    steps = ((op, static, numbers),) if old is None else (*old.steps, (op, static, numbers))
+    if offset is None:
+        offset = 0 if old is None else old.offset
+    v = NEW(View)
+    v.steps = steps
+    v.aval = a
+    v.strides = strides
+    v.offset = offset
+    v.multi = multi or (old is not None and old.multi)
+    out = NEW(Tensor)
+    out._s = s = t._s
+    out._view = v
+    out._aval = a
+    out._rg = False
+    out._gf = None
+    out._base_tensor = t if old is None or t._base_tensor is None else t._base_tensor
+    out._vversion = s.version
+    if t._silent:
+        out._silent = True
+    if t._rg:
+        if MODE.enabled and (a.dtype.is_floating_point or a.dtype.is_complex) and op.differentiable:
+            out._rg = True
+            out._gf = single_view_node(op, static, numbers, source, t._edge(), label)
+            if nr:
+                out._output_nr = nr
+            record_taped()
+    if MODE.inference or t._is_inference:
+        out._is_inference = True
+    return out
+
+
+def single_view_node(op: Any, static: tuple, numbers: tuple, source: Aval, edge: Any, label: str | None) -> OpNode:
+    """The graph node of one view step."""
+    specs = (source, *[NUMBERS[type(n)] for n in numbers]) if numbers else (source,)
+    kernel = kernel_of(op, static, specs)
+    node = NEW(OpNode)
+    node.edges = (edge, *[None] * len(numbers)) if numbers else (edge,)
+    node.outs = kernel.outs
+    node.seq = _sequence()
+    node.extra = None
+    node.kernel = kernel
+    node.need = (True, *[False] * len(numbers)) if numbers else (True,)
+    node.saved = tuple([(n, None, 0) for n in numbers])
+    node.label = label
+    if Anomaly.enabled:
+        note_stack(node)
+    return node
+
+
+def view_node(view: View, edge: Any, base: Aval, label: str | None) -> Any:
+    """The graph nodes from a base to one of its views."""
+    source = base
+    for op, static, numbers in view.steps:
+        node = single_view_node(op, static, numbers, source, edge, None)
+        source = node.outs[0]
+        edge = node
+    if isinstance(edge, OpNode):
+        edge.label = label
+    return edge
+
+
+def geometry(t: Tensor) -> tuple[tuple, tuple, int]:
+    """(shape, strides, offset)."""
+    v = t._view
+    if v is None:
+        return t._aval.shape, contiguous_strides(t._aval.shape), 0
+    return t._aval.shape, v.strides, v.offset
+
+
+def sizes(args: tuple) -> tuple[int, ...]:
+    """The sizes given as f(2, 3), f((2, 3)) or f(torch.Size)."""
+    if len(args) == 1 and not isinstance(args[0], int):
+        first = args[0]
+        if isinstance(first, (tuple, list)):
+            args = first
+        elif not isinstance(first, TensorBase) and hasattr(first, "__iter__"):
+            args = tuple(first)
+    for n in args:
+        if type(n) is not int:
+            return tuple([_index(n) for n in args])
+    return tuple(args)
+
+
+def _index(n: Any) -> int:
+    try:
+        return operator.index(n)
+    except TypeError:
+        raise TypeError(f"expected int for a size, but got {type(n).__name__}") from None
+
+
+# -- view, reshape ------------------------------------------------------------------------------------------------------
+
+
+def view(self: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
+    """The same elements in another shape (one size may be -1), or the same bytes as another dtype; shares memory.
+
+    RuntimeError if the strides do not allow it."""
+    if size is not None:
+        shape = (size,)
+    if dtype is not None or (
+        len(shape) == 1 and not isinstance(shape[0], (int, tuple, list)) and hasattr(shape[0], "itemsize")
+    ):
+        return view_dtype(self, dtype if dtype is not None else shape[0])
+    new = infer_size(sizes(shape), self._aval.numel)
+    strides = view_strides(self, new)
+    if strides is None:
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+            "contiguous subspaces). Use .reshape(...) instead."
+        )
+    return make_view(self, ops.RESHAPE, (("shape", new),), (), new, strides)
+
+
+def view_strides(t: Tensor, new: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Strides of `t` seen as shape `new`, or None if a copy is needed."""
+    if t._view is None or is_row_major(t._aval.shape, t._view.strides):
+        return contiguous_strides(new)
+    old, strides = t._aval.shape, t._view.strides
+    if t._aval.numel == 0:
+        return strides if old == new else contiguous_strides(new)
+    # Walk both shapes from the back, chunk by chunk of dimensions that lie contiguously in memory.
+    out: list[int] = [0] * len(new)
+    k = len(new) - 1
+    chunk_base = strides[-1] if strides else 1
+    total = seen = 1
+    for d in range(len(old) - 1, -1, -1):
+        total *= old[d]
+        if d == 0 or (old[d - 1] != 1 and strides[d - 1] != total * chunk_base):
+            while k >= 0 and (seen < total or new[k] == 1):
+                out[k] = seen * chunk_base
+                seen *= new[k]
+                k -= 1
+            if seen != total:
+                return None
+            if d > 0:
+                chunk_base = strides[d - 1]
+                total = seen = 1
+    return tuple(out) if k == -1 else None
+
+
+def view_as(self: Tensor, other: Tensor) -> Tensor:
+    """self.view(other.size())."""
+    return view(self, other._aval.shape)
+
+
+def reshape(input: Tensor, shape: Any) -> Tensor:
+    """The same elements in another shape: a view where strides allow it, else a copy."""
+    new = infer_size(sizes((shape,)), input._aval.numel)
+    strides = view_strides(input, new)
+    if strides is not None:
+        return make_view(input, ops.RESHAPE, (("shape", new),), (), new, strides)
+    return apply(COPY_RESHAPE, (("shape", new),), (input,))
+
+
+def _copy_reshape(a: Any, shape: tuple) -> Any:
+    return a.reshape(shape)
+
+
+COPY_RESHAPE = ops.RawOp(_copy_reshape, "reshape", linear=True, grad_name="UnsafeViewBackward0")
+
+
+def reshape_method(self: Tensor, *shape: Any) -> Tensor:
+    """The same elements in another shape: a view where strides allow it, else a copy."""
+    return reshape(self, sizes(shape))
+
+
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """self.reshape(other.size())."""
+    return reshape(self, other._aval.shape)
+
+
+def view_dtype(t: Tensor, dtype: Any) -> Tensor:
+    """The same bytes as another dtype."""
+    old = t._aval.dtype
+    if old is dtype:
+        return make_view(t, ops.RESHAPE, (("shape", t._aval.shape),), (), *geometry(t))
+    shape, strides, offset = geometry(t)
+    a, b = old.itemsize, dtype.itemsize
+    if a == b:
+        return make_view(t, ops.BITCAST, (("dtype", dtype),), (), shape, strides, offset, dtype=dtype)
+    if not shape:
+        raise RuntimeError(
+            f"self.dim() cannot be 0 to view {old.scalar_name} as {dtype.scalar_name} (different element sizes)"
+        )
+    if strides[-1] != 1:
+        raise RuntimeError(
+            f"self.stride(-1) must be 1 to view {old.scalar_name} as {dtype.scalar_name} (different element sizes), but got {strides[-1]}"
+        )
+    if a > b:
+        r = a // b
+        new = (*shape[:-1], shape[-1] * r)
+        return make_view(
+            t, ops.BITCAST, (("dtype", dtype),), (), new, (*[s * r for s in strides[:-1]], 1), offset * r, dtype=dtype
+        )
+    r = b // a
+    if shape[-1] % r:
+        raise RuntimeError(
+            f"self.size(-1) must be divisible by {r} to view {old.scalar_name} as {dtype.scalar_name} (different element sizes), but got {shape[-1]}"
+        )
+    new = (*shape[:-1], shape[-1] // r)
+    return make_view(
+        t, ops.BITCAST, (("dtype", dtype),), (), new, (*[s // r for s in strides[:-1]], 1), offset // r, dtype=dtype
+    )
+
+
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Dimensions start_dim to end_dim as one."""
+    shape = input._aval.shape
+    if not shape:
+        canonical_dim(start_dim, 0), canonical_dim(end_dim, 0)
+        return reshape(input, (1,))
+    start, end = canonical_dim(start_dim, len(shape)), canonical_dim(end_dim, len(shape))
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if start == end:
+        return input
+    n = 1
+    for k in shape[start : end + 1]:
+        n *= k
+    return reshape(input, (*shape[:start], n, *shape[end + 1 :]))
+
+
+def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
+    """One dimension as several."""
+    shape = input._aval.shape
+    d = canonical_dim(dim, len(shape))
+    sizes = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
+    if not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    try:
+        new = infer_size(sizes, shape[d])
+    except RuntimeError:
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {d} ({shape[d]}) in the input tensor"
+        ) from None
+    return reshape(input, (*shape[:d], *new, *shape[d + 1 :]))
+
+
+def ravel(input: Tensor) -> Tensor:
+    """All elements in one dimension."""
+    return reshape(input, (-1,))
+
+
+# -- permutations -------------------------------------------------------------------------------------------------------
+
+
+def _permuted(t: Tensor, dims: tuple[int, ...], label: str) -> Tensor:
+    shape, strides, _ = geometry(t)
+    return make_view(
+        t,
+        ops.PERMUTE,
+        (("dims", dims),),
+        (),
+        tuple([shape[d] for d in dims]),
+        tuple([strides[d] for d in dims]),
+        label=label,
+    )
+
+
+def permute(input: Tensor, dims: Any) -> Tensor:
+    """Dimensions in another order."""
+    dims = sizes((dims,))
+    n = input._aval.ndim
+    if len(dims) != n:
+        raise RuntimeError(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering "
+            f"of dimensions i.e. input.dim() = {n} is not equal to len(dims) = {len(dims)}"
+        )
+    wrapped = tuple([canonical_dim(d, n) for d in dims])
+    if len(set(wrapped)) != n:
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return _permuted(input, wrapped, "PermuteBackward0")
+
+
+def permute_method(self: Tensor, *dims: Any) -> Tensor:
+    """Dimensions in another order."""
+    return permute(self, sizes(dims))
+
+
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Two dimensions swapped."""
+    n = input._aval.ndim
+    a, b = canonical_dim(dim0, n), canonical_dim(dim1, n)
+    if n == 0:
+        return make_view(input, ops.RESHAPE, (("shape", ()),), (), (), (), label="TransposeBackward0")
+    dims = list(range(n))
+    dims[a], dims[b] = b, a
+    return _permuted(input, tuple(dims), "TransposeBackward0")
+
+
+def t(input: Tensor) -> Tensor:
+    """The transpose of a matrix; 0-d and 1-d tensors as they are."""
+    n = input._aval.ndim
+    if n > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {n}D")
+    if n == 2:
+        return _permuted(input, (1, 0), "TBackward0")
+    return make_view(input, ops.RESHAPE, (("shape", input._aval.shape),), (), *geometry(input), label="TBackward0")
+
+
+def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
+    """Dimensions `source` moved to `destination`, the others in order."""
+    n = input._aval.ndim
+    s = (source,) if isinstance(source, int) else tuple(source)
+    d = (destination,) if isinstance(destination, int) else tuple(destination)
+    if len(s) != len(d):
+        raise RuntimeError(
+            "movedim: Invalid source or destination dims: source "
+            f"({list(s)} dims) should contain the same number of dims as destination ({list(d)} dims)"
+        )
+    s, d = tuple(canonical_dim(k, n) for k in s), tuple(canonical_dim(k, n) for k in d)
+    if len(set(s)) != len(s):
+        raise RuntimeError(f"movedim: repeated dim in `source` ({list(s)})")
+    if len(set(d)) != len(d):
+        raise RuntimeError(f"movedim: repeated dim in `destination` ({list(d)})")
+    order: list[int] = [-1] * n
+    for a, b in zip(s, d, strict=True):
+        order[b] = a
+    rest = iter(k for k in range(n) if k not in s)
+    order = [next(rest) if k < 0 else k for k in order]
+    return _permuted(input, tuple(order), "PermuteBackward0")
+
+
+def adjoint(input: Tensor) -> Tensor:
+    """The conjugate transpose of the last two dimensions."""
+    if input._aval.ndim < 2:
+        raise RuntimeError(
+            f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {input._aval.ndim}-D tensor."
+        )
+    out = transpose(input, -2, -1)
+    return out.conj() if out._aval.dtype.is_complex else out
+
+
+def get_T(self: Tensor) -> Tensor:
+    """Dimensions reversed."""
+    n = self._aval.ndim
+    return (
+        _permuted(self, tuple(range(n - 1, -1, -1)), "PermuteBackward0")
+        if n != 2
+        else _permuted(self, (1, 0), "PermuteBackward0")
+    )
+
+
+def get_mT(self: Tensor) -> Tensor:
+    """The last two dimensions swapped."""
+    if self._aval.ndim < 2:
+        raise RuntimeError(
+            f"tensor.mT is only supported on matrices or batches of matrices. Got {self._aval.ndim}-D tensor."
+        )
+    return transpose(self, -2, -1)
+
+
+# -- sizes of one -------------------------------------------------------------------------------------------------------
+
+
+def squeeze(input: Tensor, dim: Any = None) -> Tensor:
+    """Without the dimensions of size one (or without those of `dim` that have size one)."""
+    shape, strides, _ = geometry(input)
+    if dim is None:
+        drop = {k for k, n in enumerate(shape) if n == 1}
+        label = "SqueezeBackward0"
+    else:
+        dims = canonical_dims(dim, len(shape)) if not isinstance(dim, int) else (canonical_dim(dim, len(shape)),)
+        drop = {k for k in dims if k < len(shape) and shape[k] == 1}
+        label = "SqueezeBackward1" if isinstance(dim, int) else "SqueezeBackward2"
+    keep = [k for k in range(len(shape)) if k not in drop]
+    new = tuple([shape[k] for k in keep])
+    return make_view(input, ops.RESHAPE, (("shape", new),), (), new, tuple([strides[k] for k in keep]), label=label)
+
+
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """With a dimension of size one inserted at `dim`."""
+    shape, strides, _ = geometry(input)
+    d = canonical_dim(dim, len(shape) + 1)
+    step = strides[d] * shape[d] if d < len(shape) else 1
+    new = (*shape[:d], 1, *shape[d:])
+    return make_view(
+        input, ops.RESHAPE, (("shape", new),), (), new, (*strides[:d], step, *strides[d:]), label="UnsqueezeBackward0"
+    )
+
+
+def expand(self: Tensor, *size: Any, implicit: bool = False) -> Tensor:
+    """Dimensions of size one repeated without copying; -1 keeps a size."""
+    target = sizes(size)
+    shape, strides, _ = geometry(self)
+    if len(target) < len(shape):
+        raise RuntimeError(
+            f"expand({self._aval.dtype.type_name}{{{list(shape)}}}, size={list(target)}): the number of sizes provided "
+            f"({len(target)}) must be greater or equal to the number of dimensions in the tensor ({len(shape)})"
+        )
+    lead = len(target) - len(shape)
+    new, new_strides = [], []
+    for k, n in enumerate(target):
+        if k < lead:
+            if n < 0:
+                raise RuntimeError(
+                    f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension {k}"
+                )
+            new.append(n)
+            new_strides.append(0)
+            continue
+        have = shape[k - lead]
+        if n == -1:
+            n = have
+        if have != n:
+            if have != 1:
+                raise RuntimeError(
+                    f"The expanded size of the tensor ({n}) must match the existing size ({have}) at non-singleton "
+                    f"dimension {k}.  Target sizes: {list(target)}.  Tensor sizes: {list(shape)}"
+                )
+            new_strides.append(0)
+        else:
+            new_strides.append(strides[k - lead])
+        new.append(n)
+    final = tuple(new)
+    return make_view(self, ops.EXPAND, (("shape", final),), (), final, tuple(new_strides))
+
+
+def expand_as(self: Tensor, other: Tensor) -> Tensor:
+    """self.expand(other.size())."""
+    return expand(self, other._aval.shape)
+
+
+def broadcast_to(input: Tensor, size: Any) -> Tensor:
+    """input.expand(size)."""
+    return expand(input, size)
+
+
+# -- slices -------------------------------------------------------------------------------------------------------------
+
+
+def slice_view(
+    t: Tensor, dim: int, start: int, length: int, step: int, label: str | None = None, **more: Any
+) -> Tensor:
+    """Elements start, start + step, … of one dimension; arguments already checked."""
+    shape, strides, offset = geometry(t)
+    new = (*shape[:dim], length, *shape[dim + 1 :])
+    stride = strides[dim] * step
+    return make_view(
+        t, ops.SLICE, (("dim", dim), ("length", length), ("step", step)), (start if length else 0,), new,
+        (*strides[:dim], stride, *strides[dim + 1 :]), offset + start * strides[dim], label=label, **more,
+    )  # fmt: skip
+
+
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    """The slice at `index` of one dimension, which disappears."""
+    shape, strides, offset = geometry(input)
+    if not shape:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    d = canonical_dim(dim, len(shape))
+    k = operator.index(index)
+    if not -shape[d] <= k < shape[d]:
+        raise IndexError(f"select(): index {k} out of range for tensor of size {list(shape)} at dimension {d}")
+    return select_view(input, d, k + shape[d] if k < 0 else k)
+
+
+def select_view(t: Tensor, d: int, k: int, **more: Any) -> Tensor:
+    """select with checked arguments."""
+    shape, strides, offset = geometry(t)
+    return make_view(
+        t, ops.SELECT, (("dim", d),), (k,), shape[:d] + shape[d + 1 :], strides[:d] + strides[d + 1 :],
+        offset + k * strides[d], **more,
+    )  # fmt: skip
+
+
+def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """Elements start to start + length of one dimension."""
+    shape = input._aval.shape
+    if not shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    d = canonical_dim(dim, len(shape))
+    first = int(start)
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if not -shape[d] <= first <= shape[d]:
+        raise IndexError(f"start out of range (expected to be in range of [-{shape[d]}, {shape[d]}], but got {first})")
+    if first < 0:
+        first += shape[d]
+    if first + length > shape[d]:
+        raise RuntimeError(f"start ({first}) + length ({length}) exceeds dimension size ({shape[d]}).")
+    return slice_view(input, d, first, length, 1)
+
+
+def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Consecutive parts of one dimension, of a given size or of given sizes."""
+    if isinstance(split_size_or_sections, (list, tuple)):
+        return split_with_sizes(tensor, split_size_or_sections, dim)
+    if isinstance(split_size_or_sections, TensorBase) and split_size_or_sections._aval.ndim:
+        return split_with_sizes(tensor, split_size_or_sections.tolist(), dim)
+    size = operator.index(split_size_or_sections)
+    shape = tensor._aval.shape
+    if not shape:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    if size < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
+    d = canonical_dim(dim, len(shape))
+    n = shape[d]
+    if size == 0 and n != 0:
+        raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
+    starts = range(0, n, size) if n else [0]
+    parts = [(k, min(size, n - k)) for k in starts]
+    return tuple(slice_view(tensor, d, k, m, 1, "SplitBackward0", multi=True, nr=i) for i, (k, m) in enumerate(parts))
+
+
+def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Consecutive parts of one dimension, of the given sizes."""
+    shape = input._aval.shape
+    if not shape:
+        raise RuntimeError("split_with_sizes expects at least a 1-dimensional tensor")
+    d = canonical_dim(dim, len(shape))
+    parts = [operator.index(n) for n in split_sizes]
+    for n in parts:
+        if n < 0:
+            raise RuntimeError(
+                f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={parts}"
+            )
+    if sum(parts) != shape[d]:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {shape[d]} (input tensor's size at dimension {d}), but "
+            f"got split_sizes={parts}"
+        )
+    out, start = [], 0
+    for i, n in enumerate(parts):
+        out.append(slice_view(input, d, start, n, 1, "SplitWithSizesBackward0", multi=True, nr=i))
+        start += n
+    return tuple(out)
+
+
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most `chunks` parts of one dimension, of equal size but for the last."""
+    shape = input._aval.shape
+    if not shape:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    d = canonical_dim(dim, len(shape))
+    size = -(-shape[d] // chunks)
+    if size == 0:
+        return split_with_sizes(input, [0] * chunks, d)
+    return split(input, size, d)
+
+
+def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Parts of one dimension: as equal as possible, or cut at the given indices."""
+    shape = input._aval.shape
+    if not shape:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    d = canonical_dim(dim, len(shape))
+    n = shape[d]
+    if isinstance(indices_or_sections, TensorBase):
+        indices_or_sections = indices_or_sections.tolist()
+    if isinstance(indices_or_sections, int):
+        sections = indices_or_sections
+        if sections <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
+        small, extra = divmod(n, sections)
+        bounds = [0]
+        for k in range(sections):
+            bounds.append(bounds[-1] + small + (k < extra))
+    else:
+        cuts = [slice(None, k).indices(n)[1] for k in indices_or_sections]
+        bounds = [0, *cuts, n]
+    return tuple(
+        slice_view(input, d, a, max(b - a, 0), 1, nr=i, multi=False)
+        for i, (a, b) in enumerate(zip(bounds, bounds[1:], strict=False))
+    )
+
+
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """The slices along one dimension."""
+    shape = input._aval.shape
+    if not shape:
+        raise (
+            RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+            if dim in (0, -1)
+            else IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+        )
+    d = canonical_dim(dim, len(shape))
+    return tuple(select_view(input, d, k, label="UnbindBackward0", multi=True, nr=k) for k in range(shape[d]))
+
+
+# -- others -------------------------------------------------------------------------------------------------------------
+
+
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The diagonal of two dimensions, as the last one."""
+    shape, strides, start = geometry(input)
+    n = len(shape)
+    a, b = canonical_dim(dim1, n), canonical_dim(dim2, n)
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    size = max(min(shape[a], shape[b] - offset) if offset >= 0 else min(shape[a] + offset, shape[b]), 0)
+    if size:
+        start += offset * strides[b] if offset >= 0 else -offset * strides[a]
+    rest = [k for k in range(n) if k not in (a, b)]
+    return make_view(
+        input, ops.DIAGONAL, (("offset", offset), ("dim1", a), ("dim2", b)), (),
+        (*[shape[k] for k in rest], size), (*[strides[k] for k in rest], strides[a] + strides[b]), start,
+    )  # fmt: skip
+
+
+def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """Windows of `size` elements every `step`, as an additional last dimension."""
+    shape, strides, offset = geometry(self)
+    d = canonical_dim(dimension, len(shape))
+    extent = shape[d] if shape else 1
+    if size > extent:
+        raise RuntimeError(f"maximum size for tensor at dimension {d} is {extent} but size is {size}")
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    if not shape:
+        return make_view(self, ops.RESHAPE, (("shape", (size,)),), (), (size,), (1,))
+    count = (extent - size) // step + 1
+    return make_view(
+        self, ops.UNFOLD, (("dim", d), ("size", size), ("step", step)), (),
+        (*shape[:d], count, *shape[d + 1 :], size), (*strides[:d], strides[d] * step, *strides[d + 1 :], strides[d]), offset,
+    )  # fmt: skip
+
+
+def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """A view of the storage with any geometry."""
+    size, stride = sizes((size,)), sizes((stride,))
+    offset = input.storage_offset() if storage_offset is None else storage_offset
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if any(s < 0 for s in stride):
+        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
+    room = input._s.value.aval.numel
+    last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if 0 not in size else 0
+    if last >= room and 0 not in size:
+        item = input._aval.dtype.itemsize
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {item} requiring "
+            f"a storage size of {(last + 1) * item} are out of bounds for storage of size {room * item}"
+        )
+    base = input
+    if input._view is not None:
+        base = input._base_tensor if input._base_tensor is not None else alias_base(input)
+    return make_view(
+        base, ops.AS_STRIDED, (("size", size), ("stride", stride), ("offset", offset)), (), size, stride, offset
+    )
+
+
+def alias_base(t: Tensor) -> Tensor:
+    """The base of a view whose base tensor is not known (a detached view)."""
+    out = alias(t)
+    out._view = None
+    out._aval = t._s.value.aval
+    return out
+
+
+def real(input: Tensor) -> Tensor:
+    """The real part of a complex tensor (a view); a real tensor itself."""
+    if not input._aval.dtype.is_complex:
+        return input
+    shape, strides, offset = geometry(input)
+    return make_view(
+        input, ops.REAL, (), (), shape, tuple([2 * s for s in strides]), 2 * offset, dtype=input._aval.dtype.to_real()
+    )
+
+
+def imag(input: Tensor) -> Tensor:
+    """The imaginary part of a complex tensor (a view)."""
+    if not input._aval.dtype.is_complex:
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    shape, strides, offset = geometry(input)
+    return make_view(
+        input,
+        ops.IMAG,
+        (),
+        (),
+        shape,
+        tuple([2 * s for s in strides]),
+        2 * offset + 1,
+        dtype=input._aval.dtype.to_real(),
+    )
+
+
+def view_as_real(input: Tensor) -> Tensor:
+    """(…) complex -> (…, 2) real, a view."""
+    if not input._aval.dtype.is_complex:
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    shape, strides, offset = geometry(input)
+    return make_view(
+        input, ops.VIEW_AS_REAL, (), (), (*shape, 2), (*[2 * s for s in strides], 1), 2 * offset,
+        dtype=input._aval.dtype.to_real(),
+    )  # fmt: skip
+
+
+def view_as_complex(input: Tensor) -> Tensor:
+    """(…, 2) real -> (…) complex, a view."""
+    dtype = input._aval.dtype
+    if not dtype.is_floating_point:
+        raise RuntimeError(
+            f"view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: {dtype.scalar_name}"
+        )
+    shape, strides, offset = geometry(input)
+    if not shape:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    if strides[-1] != 1:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    return make_view(
+        input,
+        ops.VIEW_AS_COMPLEX,
+        (),
+        (),
+        shape[:-1],
+        tuple([s // 2 for s in strides[:-1]]),
+        offset // 2,
+        dtype=dtype.to_complex(),
+    )
+
+
+def is_channels_last(t: Tensor) -> bool:
+    """Whether a 4-d or 5-d tensor lies in memory with channels innermost."""
+    shape, strides, _ = geometry(t)
+    n = len(shape)
+    if n not in (4, 5):
+        return False
+    order = [0, *range(2, n), 1]
+    return is_row_major(tuple(shape[k] for k in order), tuple(strides[k] for k in order))
+
+
+def size_of(t: Tensor) -> Size:
+    return tuple.__new__(Size, t._aval.shape)

@@ -1,0 +1,2 @@
+from torchlike.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+from torchlike.nn.modules import *

@@ -1,0 +1,1 @@
+from torchlike.nn.modules.module import Module
