@@ -1,0 +1,19 @@
+"""torchlike: PyTorch's Python API on JAX, with no PyTorch installed. Every training step becomes one XLA program.
+
+    python -m torchlike train.py        run an unchanged PyTorch script
+    import torchlike as torch           or use it by name
+"""
+
+from torchlike._src.alias import install, launching, uninstall
+
+if not launching():  # `python -m torchlike` imports JAX only if the script imports torch
+    from torchlike._namespace import *  # noqa: F403
+    from torchlike._namespace import __version__
+
+    def __getattr__(name: str) -> object:
+        raise AttributeError(
+            f"module 'torch' has no attribute '{name}'" + ("" if name.startswith("_") else " (torchlike does not have it, or not yet)")
+        )
+
+
+__all__ = ["install", "uninstall"] + [n for n in globals() if not n.startswith("_") and n != "launching"]

@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-ROOT = pathlib.Path(os.environ.get("ALIAS_TEST_ROOT") or pathlib.Path(__file__).resolve().parents[2])
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def run(code, cwd, aliased=True, file=False, fails=False):
@@ -19,7 +19,7 @@ def run(code, cwd, aliased=True, file=False, fails=False):
     command = [sys.executable, *(["-m", "torchlike"] if aliased else []), *(["program.py"] if file else ["-c", code])]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL
+        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL
     )
     assert bool(done.returncode) == fails, done.stderr
     return (done.stderr if fails else done.stdout).splitlines()
@@ -214,7 +214,7 @@ def test_children_of_modules_and_grandchildren(tmp_path):
     )
     command = [sys.executable, "-m", "torchlike", "-m", "program"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, "2.13.0\n"), done.stderr
 
 
@@ -238,7 +238,7 @@ def test_children_of_joblib(tmp_path):
 def test_run_a_submodule_as_a_program(tmp_path):
     command = [sys.executable, "-m", "torchlike", "-m", "torch.nn.functional"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
 
 
@@ -246,5 +246,5 @@ def test_found_only_through_the_folder_it_was_started_in(tmp_path):
     (tmp_path / "program.py").write_text("import torch; print(torch.__name__)")
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     command = [sys.executable, "-m", "torchlike", str(tmp_path / "program.py")]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, "torchlike\n"), done.stderr

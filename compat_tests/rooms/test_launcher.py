@@ -11,7 +11,7 @@ import zipfile
 
 import pytest
 
-ROOT = pathlib.Path(os.environ.get("ALIAS_TEST_ROOT") or pathlib.Path(__file__).resolve().parents[2])
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def run(*args, cwd, stdin=None, launcher=True, python=(), env=None):

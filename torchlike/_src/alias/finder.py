@@ -203,7 +203,7 @@ def uninstall() -> None:
     finder = _finder()
     if finder is None:
         return
-    sys.meta_path.remove(finder)  # type: ignore[arg-type]
+    sys.meta_path.remove(finder)
     unmirror_all()
     for name in processes.SPAWNING_MODULES:
         if name in sys.modules:

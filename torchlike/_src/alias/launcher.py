@@ -108,6 +108,15 @@ def _run_string(arguments: list[str], module: types.ModuleType) -> None:
     sys.argv = ["-c", *rest]
     _set_path0("")
     _set_builtin_loader(module)
+    if sys.version_info >= (3, 14):
+        import textwrap
+
+        source = textwrap.dedent(source)
+    if sys.version_info >= (3, 13):
+        # From here on CPython shows the lines of a string in tracebacks.
+        import linecache
+
+        linecache.cache["<string>"] = (len(source), None, source.splitlines(keepends=True), "<string>")
     _call(_execute, source + "\n", "<string>", module)
 
 

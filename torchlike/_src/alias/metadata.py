@@ -29,7 +29,7 @@ class TorchDistribution(importlib.metadata.Distribution):
         return self._TEXTS.get(str(filename))
 
     def locate_file(self, path: Any) -> pathlib.Path:
-        return pathlib.Path(ROOT).parent / path
+        return pathlib.Path(ROOT).parent / str(path)
 
 
 def find_distributions(context: Any) -> Iterator[importlib.metadata.Distribution]:

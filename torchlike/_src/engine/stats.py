@@ -12,3 +12,8 @@ COUNTS: dict[str, float] = {
     "compile_seconds": 0.0,
     "trace_seconds": 0.0,
 }
+
+
+def counts() -> dict[str, float]:
+    """What the engine did so far: records, flushes, launches, compiles, disk_hits, cold_runs, host_runs, seconds."""
+    return dict(COUNTS)

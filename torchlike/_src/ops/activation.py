@@ -8,7 +8,7 @@ from jax import lax
 
 from torchlike._src.core.aval import Aval, aval
 from torchlike._src.core.errors import canonical_dim
-from torchlike._src.ops.declare import S, T, Promote, op
+from torchlike._src.ops.declare import Promote, S, T, op
 from torchlike._src.ops.elementwise import choose, kind_of, rejects
 
 FUNCTIONAL = ("torch.nn.functional",)
@@ -37,7 +37,12 @@ def check_relu(input: Aval) -> None:
 
 
 @op(
-    promote=Promote.NO_OPMATH, elementwise=True, inplace=True, namespaces=BOTH, out=False, check=check_relu,
+    promote=Promote.NO_OPMATH,
+    elementwise=True,
+    inplace=True,
+    namespaces=BOTH,
+    out=False,
+    check=check_relu,
     vjp={"input": lambda g, out: choose(out <= 0, 0, g)},
 )
 def relu(input: T):
@@ -62,7 +67,12 @@ def _hardtanh(x: Any, low: Any, high: Any) -> Any:
 
 
 @op(
-    promote=Promote.NO_OPMATH, elementwise=True, inplace=True, namespaces=FUNCTIONAL, method=False, out=False,
+    promote=Promote.NO_OPMATH,
+    elementwise=True,
+    inplace=True,
+    namespaces=FUNCTIONAL,
+    method=False,
+    out=False,
     check=check_hardtanh,
     vjp={"input": lambda g, input, min_val, max_val: choose((input <= min_val) | (input >= max_val), 0, g)},
 )
@@ -72,8 +82,14 @@ def hardtanh(input: T, min_val=-1.0, max_val=1.0):
 
 
 @op(
-    promote=Promote.NO_OPMATH, elementwise=True, inplace=True, namespaces=FUNCTIONAL, method=False, out=False,
-    check=lambda input: check_hardtanh(input, 0, 6), grad_name="HardtanhBackward0",
+    promote=Promote.NO_OPMATH,
+    elementwise=True,
+    inplace=True,
+    namespaces=FUNCTIONAL,
+    method=False,
+    out=False,
+    check=lambda input: check_hardtanh(input, 0, 6),
+    grad_name="HardtanhBackward0",
     vjp={"input": lambda g, input: choose((input <= 0) | (input >= 6), 0, g)},
 )
 def relu6(input: T):
@@ -82,7 +98,12 @@ def relu6(input: T):
 
 
 @op(
-    **PLAIN, inplace=True, namespaces=FUNCTIONAL, method=False, out=False, check=floats_only("leaky_relu_cpu"),
+    **PLAIN,
+    inplace=True,
+    namespaces=FUNCTIONAL,
+    method=False,
+    out=False,
+    check=floats_only("leaky_relu_cpu"),
     vjp={"input": lambda g, input, negative_slope: choose(input > 0, g, g * negative_slope)},
 )
 def leaky_relu(input: T, negative_slope: S = 0.01):
@@ -122,8 +143,13 @@ def _prelu_weight(g: Any, input: Any, weight: Any) -> Any:
 
 
 @op(
-    promote=Promote.DEFAULT, promote_args=("input", "weight"), namespaces=BOTH, out=False, grad_name="PreluKernelBackward0",
-    check=check_prelu, shape=lambda input, weight: input,
+    promote=Promote.DEFAULT,
+    promote_args=("input", "weight"),
+    namespaces=BOTH,
+    out=False,
+    grad_name="PreluKernelBackward0",
+    check=check_prelu,
+    shape=lambda input, weight: input,
     vjp={
         "input": lambda g, input, weight: choose(input > 0, g, g * _by_channel(weight, input.ndim)),
         "weight": _prelu_weight,
@@ -135,7 +161,10 @@ def prelu(input: T, weight: T):
 
 
 @op(
-    **PLAIN, namespaces=(), inplace=True, check=floats_only("rrelu_with_noise_cpu"),
+    **PLAIN,
+    namespaces=(),
+    inplace=True,
+    check=floats_only("rrelu_with_noise_cpu"),
     grad_name="RreluWithNoiseBackward0",
     vjp={"input": lambda g, noise: g * noise},
 )
@@ -145,7 +174,11 @@ def _rrelu_with_noise(input: T, noise: T):
 
 
 @op(
-    **PLAIN, namespaces=(), inplace=True, check=floats_only("leaky_relu_cpu"), grad_name="RreluWithNoiseBackward0",
+    **PLAIN,
+    namespaces=(),
+    inplace=True,
+    check=floats_only("leaky_relu_cpu"),
+    grad_name="RreluWithNoiseBackward0",
     vjp={"input": lambda g, input, lower, upper: choose(input > 0, g, g * ((lower + upper) / 2))},
 )
 def _rrelu_eval(input: T, lower: S, upper: S):
@@ -154,8 +187,14 @@ def _rrelu_eval(input: T, lower: S, upper: S):
 
 
 @op(
-    promote=Promote.NO_OPMATH, elementwise=True, inplace=True, namespaces=BOTH, method=False, out=False,
-    promote_args=("input",), check=rejects("threshold_cpu", "bc", of=("input",)),
+    promote=Promote.NO_OPMATH,
+    elementwise=True,
+    inplace=True,
+    namespaces=BOTH,
+    method=False,
+    out=False,
+    promote_args=("input",),
+    check=rejects("threshold_cpu", "bc", of=("input",)),
     vjp={"input": lambda g, input, threshold: choose(input <= threshold, 0, g)},
 )
 def threshold(input: T, threshold: S, value: S):
@@ -171,7 +210,12 @@ def _elu(x: Any, alpha: Any) -> Any:
 
 
 @op(
-    **PLAIN, inplace=True, namespaces=FUNCTIONAL, method=False, out=False, check=floats_only("elu_cpu"),
+    **PLAIN,
+    inplace=True,
+    namespaces=FUNCTIONAL,
+    method=False,
+    out=False,
+    check=floats_only("elu_cpu"),
     vjp={"input": lambda g, input, alpha: choose(input > 0, g, g * alpha * lax.exp(input))},
 )
 def elu(input: T, alpha: S = 1.0):
@@ -180,12 +224,14 @@ def elu(input: T, alpha: S = 1.0):
 
 
 @op(
-    **PLAIN, inplace=True, namespaces=BOTH, method=False, out=False, check=floats_only("elu_cpu"), grad_name="EluBackward0",
-    vjp={
-        "input": lambda g, input: choose(
-            input > 0, g * SELU_SCALE, g * (SELU_ALPHA * SELU_SCALE) * lax.exp(input)
-        )
-    },
+    **PLAIN,
+    inplace=True,
+    namespaces=BOTH,
+    method=False,
+    out=False,
+    check=floats_only("elu_cpu"),
+    grad_name="EluBackward0",
+    vjp={"input": lambda g, input: choose(input > 0, g * SELU_SCALE, g * (SELU_ALPHA * SELU_SCALE) * lax.exp(input))},
 )
 def selu(input: T):
     """The self-normalising exponential unit."""
@@ -199,7 +245,12 @@ def check_celu(input: Aval, alpha: Any) -> None:
 
 
 @op(
-    **PLAIN, inplace=True, namespaces=BOTH, method=False, out=False, check=check_celu,
+    **PLAIN,
+    inplace=True,
+    namespaces=BOTH,
+    method=False,
+    out=False,
+    check=check_celu,
     vjp={"input": lambda g, input, alpha: choose(input > 0, g, g * lax.exp(input / alpha))},
 )
 def celu(input: T, alpha=1.0):
@@ -248,7 +299,12 @@ def _silu_gradient(g: Any, input: Any) -> Any:
 
 
 @op(
-    **PLAIN, inplace=True, namespaces=FUNCTIONAL, method=False, out=False, check=rejects("silu_cpu", "bi", of=("input",)),
+    **PLAIN,
+    inplace=True,
+    namespaces=FUNCTIONAL,
+    method=False,
+    out=False,
+    check=rejects("silu_cpu", "bi", of=("input",)),
     vjp={"input": _silu_gradient},
 )
 def silu(input: T):
@@ -267,7 +323,12 @@ def _mish_gradient(g: Any, input: Any) -> Any:
 
 
 @op(
-    **PLAIN, inplace=True, namespaces=FUNCTIONAL, method=False, out=False, check=floats_only("mish_cpu"),
+    **PLAIN,
+    inplace=True,
+    namespaces=FUNCTIONAL,
+    method=False,
+    out=False,
+    check=floats_only("mish_cpu"),
     vjp={"input": _mish_gradient},
 )
 def mish(input: T):
@@ -276,11 +337,13 @@ def mish(input: T):
 
 
 @op(
-    **PLAIN, namespaces=FUNCTIONAL, method=False, out=False, check=floats_only("softplus_cpu"),
+    **PLAIN,
+    namespaces=FUNCTIONAL,
+    method=False,
+    out=False,
+    check=floats_only("softplus_cpu"),
     vjp={
-        "input": lambda g, input, beta, threshold: choose(
-            input * beta > threshold, g, g * lax.logistic(input * beta)
-        )
+        "input": lambda g, input, beta, threshold: choose(input * beta > threshold, g, g * lax.logistic(input * beta))
     },
 )
 def softplus(input: T, beta: S = 1, threshold: S = 20):
@@ -290,8 +353,13 @@ def softplus(input: T, beta: S = 1, threshold: S = 20):
 
 
 @op(
-    **PLAIN, namespaces=FUNCTIONAL, method=False, out=False, check=floats_only("log_sigmoid_cpu"),
-    grad_name="LogSigmoidBackward0", vjp={"input": lambda g, input: g * lax.logistic(-input)},
+    **PLAIN,
+    namespaces=FUNCTIONAL,
+    method=False,
+    out=False,
+    check=floats_only("log_sigmoid_cpu"),
+    grad_name="LogSigmoidBackward0",
+    vjp={"input": lambda g, input: g * lax.logistic(-input)},
 )
 def logsigmoid(input: T):
     """log(sigmoid(input))."""
@@ -302,7 +370,12 @@ def logsigmoid(input: T):
 
 
 @op(
-    **PLAIN, inplace=True, namespaces=FUNCTIONAL, method=False, out=False, check=floats_only("hardsigmoid_cpu"),
+    **PLAIN,
+    inplace=True,
+    namespaces=FUNCTIONAL,
+    method=False,
+    out=False,
+    check=floats_only("hardsigmoid_cpu"),
     vjp={"input": lambda g, input: choose((input > -3) & (input < 3), g / 6, 0)},
 )
 def hardsigmoid(input: T):
@@ -315,7 +388,12 @@ def _hardswish_gradient(g: Any, input: Any) -> Any:
 
 
 @op(
-    **PLAIN, inplace=True, namespaces=FUNCTIONAL, method=False, out=False, check=floats_only("hardswish_cpu"),
+    **PLAIN,
+    inplace=True,
+    namespaces=FUNCTIONAL,
+    method=False,
+    out=False,
+    check=floats_only("hardswish_cpu"),
     vjp={"input": _hardswish_gradient},
 )
 def hardswish(input: T):
@@ -324,7 +402,9 @@ def hardswish(input: T):
 
 
 @op(
-    **PLAIN, namespaces=BOTH, check=floats_only("hardshrink_cpu"),
+    **PLAIN,
+    namespaces=BOTH,
+    check=floats_only("hardshrink_cpu"),
     vjp={"input": lambda g, input, lambd: choose((input >= -lambd) & (input <= lambd), 0, g)},
 )
 def hardshrink(input: T, lambd: S = 0.5):
@@ -342,7 +422,11 @@ def check_softshrink(input: Aval, lambd: Any) -> None:
 
 
 @op(
-    **PLAIN, namespaces=FUNCTIONAL, method=False, out=False, check=check_softshrink,
+    **PLAIN,
+    namespaces=FUNCTIONAL,
+    method=False,
+    out=False,
+    check=check_softshrink,
     vjp={"input": lambda g, input, lambd: choose((input >= -lambd) & (input <= lambd), 0, g)},
 )
 def softshrink(input: T, lambd=0.5):
@@ -351,8 +435,13 @@ def softshrink(input: T, lambd=0.5):
 
 
 @op(
-    promote=Promote.INT_TO_FLOAT, elementwise=True, namespaces=FUNCTIONAL, method=False, out=False,
-    grad_name="DivBackward0", check=rejects("abs_cpu", "b"),
+    promote=Promote.INT_TO_FLOAT,
+    elementwise=True,
+    namespaces=FUNCTIONAL,
+    method=False,
+    out=False,
+    grad_name="DivBackward0",
+    check=rejects("abs_cpu", "b"),
 )
 def softsign(input: T):
     """input / (1 + |input|)."""
@@ -360,10 +449,16 @@ def softsign(input: T):
 
 
 @op(
-    promote=Promote.INT_TO_FLOAT, elementwise=True, namespaces=FUNCTIONAL, method=False, out=False,
+    promote=Promote.INT_TO_FLOAT,
+    elementwise=True,
+    namespaces=FUNCTIONAL,
+    method=False,
+    out=False,
     grad_name="SubBackward0",
     check=rejects(
-        "sub", "b", error=RuntimeError,
+        "sub",
+        "b",
+        error=RuntimeError,
         text="Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
         "use the `~` or `logical_not()` operator instead.",
     ),
@@ -411,7 +506,12 @@ def _glu_gradient(g: Any, input: Any, dim: int) -> Any:
 
 
 @op(
-    promote=Promote.DEFAULT, namespaces=FUNCTIONAL, method=False, out=False, check=check_glu, shape=_glu_shape,
+    promote=Promote.DEFAULT,
+    namespaces=FUNCTIONAL,
+    method=False,
+    out=False,
+    check=check_glu,
+    shape=_glu_shape,
     vjp={"input": _glu_gradient},
 )
 def glu(input: T, dim=-1):

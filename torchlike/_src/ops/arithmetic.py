@@ -6,13 +6,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from torchlike._src.core.dtype import BOOL
-from torchlike._src.ops.declare import S, T, TS, Promote, op
+from torchlike._src.ops.declare import TS, Promote, S, T, op
 from torchlike._src.ops.elementwise import choose, common_dtype, kind_of, rejects, zeros
 
-NO_BOOL_MINUS = (
-    "Subtraction, the `-` operator, with {what} is not supported. "
-    "{instead}"
-)
+NO_BOOL_MINUS = "Subtraction, the `-` operator, with {what} is not supported. {instead}"
 NO_INTEGER_ADDCDIV = (
     "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "
     "division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * "
@@ -68,7 +65,10 @@ def _times_minus_alpha(g: Any, alpha: Any) -> Any:
 
 
 @op(
-    promote=Promote.DEFAULT, elementwise=True, inplace=True, dunders=("__add__", "__radd__"),
+    promote=Promote.DEFAULT,
+    elementwise=True,
+    inplace=True,
+    dunders=("__add__", "__radd__"),
     vjp={"input": _same, "other": _same},
 )
 def add(input: T, other: TS):
@@ -77,8 +77,13 @@ def add(input: T, other: TS):
 
 
 @op(
-    promote=Promote.DEFAULT, elementwise=True, inplace=True, dunders=("__sub__", "__rsub__"), check=check_sub,
-    aliases=("subtract",), vjp={"input": _same, "other": _negative},
+    promote=Promote.DEFAULT,
+    elementwise=True,
+    inplace=True,
+    dunders=("__sub__", "__rsub__"),
+    check=check_sub,
+    aliases=("subtract",),
+    vjp={"input": _same, "other": _negative},
     grad_name=lambda input, **_: "RsubBackward1" if isinstance(input, type) else "SubBackward0",
 )
 def sub(input: T, other: TS):
@@ -87,7 +92,12 @@ def sub(input: T, other: TS):
 
 
 @op(
-    promote=Promote.DEFAULT, elementwise=True, inplace=True, namespaces=(), check=check_alpha, grad_name="AddBackward0",
+    promote=Promote.DEFAULT,
+    elementwise=True,
+    inplace=True,
+    namespaces=(),
+    check=check_alpha,
+    grad_name="AddBackward0",
     vjp={"input": _same, "other": _times_alpha},
 )
 def _add_alpha(input: T, other: TS, *, alpha: S):
@@ -96,8 +106,13 @@ def _add_alpha(input: T, other: TS, *, alpha: S):
 
 
 @op(
-    promote=Promote.DEFAULT, elementwise=True, inplace=True, namespaces=(), check=check_sub_alpha,
-    grad_name="SubBackward0", vjp={"input": _same, "other": _times_minus_alpha},
+    promote=Promote.DEFAULT,
+    elementwise=True,
+    inplace=True,
+    namespaces=(),
+    check=check_sub_alpha,
+    grad_name="SubBackward0",
+    vjp={"input": _same, "other": _times_minus_alpha},
 )
 def _sub_alpha(input: T, other: TS, *, alpha: S):
     """input - alpha * other."""
@@ -105,7 +120,11 @@ def _sub_alpha(input: T, other: TS, *, alpha: S):
 
 
 @op(
-    promote=Promote.DEFAULT, elementwise=True, method=False, out=False, check=check_sub_alpha,
+    promote=Promote.DEFAULT,
+    elementwise=True,
+    method=False,
+    out=False,
+    check=check_sub_alpha,
     grad_name=lambda other, **_: "RsubBackward1" if isinstance(other, type) else "RsubBackward0",
     vjp={"input": _times_minus_alpha, "other": _same},
 )
@@ -115,9 +134,15 @@ def rsub(input: T, other: TS, *, alpha: S = 1):
 
 
 @op(
-    promote=Promote.DEFAULT, elementwise=True, inplace=True, dunders=("__neg__",), aliases=("negative",),
+    promote=Promote.DEFAULT,
+    elementwise=True,
+    inplace=True,
+    dunders=("__neg__",),
+    aliases=("negative",),
     check=rejects(
-        "neg", "b", error=RuntimeError,
+        "neg",
+        "b",
+        error=RuntimeError,
         text="Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
         "the `~` or `logical_not()` operator instead.",
     ),
@@ -132,7 +157,11 @@ def neg(input: T):
 
 
 @op(
-    promote=Promote.DEFAULT, elementwise=True, inplace=True, dunders=("__mul__", "__rmul__"), aliases=("multiply",),
+    promote=Promote.DEFAULT,
+    elementwise=True,
+    inplace=True,
+    dunders=("__mul__", "__rmul__"),
+    aliases=("multiply",),
     vjp={"input": lambda g, other: g * jnp.conj(other), "other": lambda g, input: g * jnp.conj(input)},
 )
 def mul(input: T, other: TS):
@@ -141,7 +170,10 @@ def mul(input: T, other: TS):
 
 
 @op(
-    promote=Promote.INT_TO_FLOAT, elementwise=True, inplace=True, dunders=("__truediv__", "__rtruediv__"),
+    promote=Promote.INT_TO_FLOAT,
+    elementwise=True,
+    inplace=True,
+    dunders=("__truediv__", "__rtruediv__"),
     vjp={
         "input": lambda g, other: g / jnp.conj(other),
         "other": lambda g, input, other: -g * jnp.conj((input / other) / other),
@@ -196,8 +228,13 @@ def _zero(g: Any) -> Any:
 
 
 @op(
-    promote=Promote.DEFAULT, elementwise=True, inplace=True, namespaces=(), check=rejects("div_trunc_cpu", "bc"),
-    grad_name="DivBackward2", vjp={"input": _zero, "other": _zero},
+    promote=Promote.DEFAULT,
+    elementwise=True,
+    inplace=True,
+    namespaces=(),
+    check=rejects("div_trunc_cpu", "bc"),
+    grad_name="DivBackward2",
+    vjp={"input": _zero, "other": _zero},
 )
 def _div_trunc(input: T, other: TS):
     """input / other, rounded toward zero."""
@@ -205,8 +242,13 @@ def _div_trunc(input: T, other: TS):
 
 
 @op(
-    promote=Promote.DEFAULT, elementwise=True, inplace=True, namespaces=(), check=rejects("div_floor_cpu", "bc"),
-    grad_name="DivBackward2", vjp={"input": _zero, "other": _zero},
+    promote=Promote.DEFAULT,
+    elementwise=True,
+    inplace=True,
+    namespaces=(),
+    check=rejects("div_floor_cpu", "bc"),
+    grad_name="DivBackward2",
+    vjp={"input": _zero, "other": _zero},
 )
 def _div_floor(input: T, other: TS):
     """input / other, rounded down."""
@@ -214,8 +256,13 @@ def _div_floor(input: T, other: TS):
 
 
 @op(
-    promote=Promote.DEFAULT, elementwise=True, inplace=True, dunders=("__floordiv__", "__rfloordiv__"),
-    check=rejects("div_floor_cpu", "bc"), grad_name="torch::autograd::NotImplemented", vjp={},
+    promote=Promote.DEFAULT,
+    elementwise=True,
+    inplace=True,
+    dunders=("__floordiv__", "__rfloordiv__"),
+    check=rejects("div_floor_cpu", "bc"),
+    grad_name="torch::autograd::NotImplemented",
+    vjp={},
 )
 def floor_divide(input: T, other: TS):
     """input / other, rounded down. It has no derivative, as in PyTorch."""
@@ -229,8 +276,12 @@ def _remainder_name(input: Any, other: Any) -> str:
 
 
 @op(
-    promote=Promote.DEFAULT, elementwise=True, inplace=True, dunders=("__mod__", "__rmod__"),
-    check=rejects("remainder_cpu", "bc"), grad_name=_remainder_name,
+    promote=Promote.DEFAULT,
+    elementwise=True,
+    inplace=True,
+    dunders=("__mod__", "__rmod__"),
+    check=rejects("remainder_cpu", "bc"),
+    grad_name=_remainder_name,
     vjp={"input": _same, "other": lambda g, input, other: -g * floored_quotient(input, other)},
 )
 def remainder(input: TS, other: TS):
@@ -239,7 +290,10 @@ def remainder(input: TS, other: TS):
 
 
 @op(
-    promote=Promote.DEFAULT, elementwise=True, inplace=True, check=rejects("fmod_cpu", "bc"),
+    promote=Promote.DEFAULT,
+    elementwise=True,
+    inplace=True,
+    check=rejects("fmod_cpu", "bc"),
     grad_name=lambda other, **_: "FmodBackward0" if isinstance(other, type) else "FmodBackward1",
     vjp={"input": _same, "other": lambda g, input, other: -g * truncated_quotient(input, other)},
 )
@@ -249,7 +303,9 @@ def fmod(input: T, other: TS):
 
 
 @op(
-    promote=Promote.INT_TO_FLOAT, elementwise=True, inplace=True,
+    promote=Promote.INT_TO_FLOAT,
+    elementwise=True,
+    inplace=True,
     vjp={"input": lambda g, out: -g * jnp.conj(out * out)},
 )
 def reciprocal(input: T):
@@ -258,7 +314,11 @@ def reciprocal(input: T):
 
 
 @op(
-    promote=Promote.NO_OPMATH, elementwise=True, out=False, dunders=("__pos__",), vjp={"input": _same},
+    promote=Promote.NO_OPMATH,
+    elementwise=True,
+    out=False,
+    dunders=("__pos__",),
+    vjp={"input": _same},
     check=rejects("positive", "b", error=RuntimeError, text="The `+` operator, on a bool tensor is not supported."),
 )
 def positive(input: T):
@@ -270,7 +330,9 @@ def positive(input: T):
 
 
 @op(
-    promote=Promote.DEFAULT, elementwise=True, inplace=True,
+    promote=Promote.DEFAULT,
+    elementwise=True,
+    inplace=True,
     check=rejects("addcmul_cpu_out", "b", of=("input", "tensor1", "tensor2")),
     vjp={
         "input": _same,
@@ -289,7 +351,10 @@ def check_addcdiv(tensor1: Any, tensor2: Any, **_: Any) -> None:
 
 
 @op(
-    promote=Promote.DEFAULT, elementwise=True, inplace=True, check=check_addcdiv,
+    promote=Promote.DEFAULT,
+    elementwise=True,
+    inplace=True,
+    check=check_addcdiv,
     vjp={
         "input": _same,
         "tensor1": lambda g, tensor2, value: g * jnp.conj(value / tensor2),
@@ -313,7 +378,11 @@ def check_lerp(input: Any, end: Any, weight: Any) -> None:
 
 
 @op(
-    promote=Promote.DEFAULT, elementwise=True, inplace=True, check=check_lerp, promote_args=("input", "end"),
+    promote=Promote.DEFAULT,
+    elementwise=True,
+    inplace=True,
+    check=check_lerp,
+    promote_args=("input", "end"),
     grad_name=lambda weight, **_: "LerpBackward0" if isinstance(weight, type) else "LerpBackward1",
     vjp={
         "input": lambda g, weight: g * (1 - jnp.conj(weight.astype(g.dtype))),

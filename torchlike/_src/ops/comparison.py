@@ -8,7 +8,7 @@ from jax import lax
 from torchlike._src.core.aval import Aval, aval
 from torchlike._src.core.dtype import BOOL, bool_, uint8
 from torchlike._src.core.errors import broadcast_shapes
-from torchlike._src.ops.declare import S, T, TS, Promote, op
+from torchlike._src.ops.declare import TS, Promote, S, T, op
 from torchlike._src.ops.elementwise import choose, common_dtype, kind_of, rejects
 
 # -- comparisons ------------------------------------------------------------------------------------------------
@@ -156,7 +156,9 @@ def _shared(g: Any, wins: Any, ties: Any) -> Any:
 
 
 @op(
-    promote=Promote.NO_OPMATH, elementwise=True, check=_no_complex("maximum"),
+    promote=Promote.NO_OPMATH,
+    elementwise=True,
+    check=_no_complex("maximum"),
     vjp={
         "input": lambda g, input, other: _shared(g, ~(input < other), input == other),
         "other": lambda g, input, other: _shared(g, ~(other < input), input == other),
@@ -168,7 +170,9 @@ def maximum(input: T, other: T):
 
 
 @op(
-    promote=Promote.NO_OPMATH, elementwise=True, check=_no_complex("minimum"),
+    promote=Promote.NO_OPMATH,
+    elementwise=True,
+    check=_no_complex("minimum"),
     vjp={
         "input": lambda g, input, other: _shared(g, ~(input > other), input == other),
         "other": lambda g, input, other: _shared(g, ~(other > input), input == other),
@@ -192,7 +196,9 @@ def _is_fmin(input: Any, other: Any) -> Any:
 
 
 @op(
-    promote=Promote.NO_OPMATH, elementwise=True, check=_no_complex("fmax"),
+    promote=Promote.NO_OPMATH,
+    elementwise=True,
+    check=_no_complex("fmax"),
     vjp={
         "input": lambda g, input, other: choose(_is_fmax(input, other), g, 0),
         "other": lambda g, input, other: choose(_is_fmax(input, other), 0, g),
@@ -204,7 +210,9 @@ def fmax(input: T, other: T):
 
 
 @op(
-    promote=Promote.NO_OPMATH, elementwise=True, check=_no_complex("fmin"),
+    promote=Promote.NO_OPMATH,
+    elementwise=True,
+    check=_no_complex("fmin"),
     vjp={
         "input": lambda g, input, other: choose(_is_fmin(input, other), g, 0),
         "other": lambda g, input, other: choose(_is_fmin(input, other), 0, g),
@@ -290,7 +298,10 @@ def _clamp_below(input: T, max: TS):
 
 
 @op(
-    **BOUND, namespaces=(), check=check_clamp, grad_name=_clamp_name,
+    **BOUND,
+    namespaces=(),
+    check=check_clamp,
+    grad_name=_clamp_name,
     vjp={
         "input": lambda g, input, min, max: choose((input >= min) & (input <= max), g, 0),
         "min": lambda g, input, min, max: choose((min < max) & (input < min), g, 0),
@@ -308,7 +319,8 @@ def _clamp(input: T, min: TS, max: TS):
 def check_where(condition: Aval, **_: Any) -> None:
     if condition.dtype.category != BOOL and condition.dtype is not uint8:
         raise RuntimeError(
-            f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype.scalar_name}"
+            "where expected condition to be a boolean tensor, but got a tensor with dtype "
+            + condition.dtype.scalar_name
         )
 
 
@@ -317,7 +329,10 @@ def _as_bool(condition: Any) -> Any:
 
 
 @op(
-    promote=Promote.NO_OPMATH, promote_args=("input", "other"), elementwise=True, check=check_where,
+    promote=Promote.NO_OPMATH,
+    promote_args=("input", "other"),
+    elementwise=True,
+    check=check_where,
     vjp={
         "input": lambda g, condition: choose(_as_bool(condition), g, 0),
         "other": lambda g, condition: choose(_as_bool(condition), 0, g),
@@ -342,7 +357,10 @@ def _negative(x: Any) -> Any:
 
 
 @op(
-    promote=Promote.INT_TO_FLOAT, elementwise=True, inplace=True, check=rejects("copysign_cpu", "c"),
+    promote=Promote.INT_TO_FLOAT,
+    elementwise=True,
+    inplace=True,
+    check=rejects("copysign_cpu", "c"),
     grad_name=lambda other, **_: "CopysignBackward1" if isinstance(other, type) else "CopysignBackward0",
     vjp={"input": _copysign_input, "other": lambda g: lax.full_like(g, 0)},
 )
@@ -360,8 +378,12 @@ def check_heaviside(input: Aval, values: Aval) -> None:
 
 
 @op(
-    promote=Promote.NO_OPMATH, elementwise=True, inplace=True, check=check_heaviside,
-    grad_name="torch::autograd::NotImplemented", vjp={},
+    promote=Promote.NO_OPMATH,
+    elementwise=True,
+    inplace=True,
+    check=check_heaviside,
+    grad_name="torch::autograd::NotImplemented",
+    vjp={},
 )
 def heaviside(input: T, values: T):
     """0 below zero, values at zero, 1 above."""
@@ -369,7 +391,11 @@ def heaviside(input: T, values: T):
 
 
 @op(
-    promote=Promote.NO_OPMATH, elementwise=True, inplace=True, check=rejects("nextafter_cpu", "bic"), vjp={},
+    promote=Promote.NO_OPMATH,
+    elementwise=True,
+    inplace=True,
+    check=rejects("nextafter_cpu", "bic"),
+    vjp={},
 )
 def nextafter(input: T, other: T):
     """The next representable number after input toward other."""

@@ -36,7 +36,11 @@ def is_integral(d: DType) -> bool:
 
 
 def rejects(
-    kernel: str, kinds: str, of: tuple[str, ...] = (), text: str | None = None, error: type[Exception] = NotImplementedError
+    kernel: str,
+    kinds: str,
+    of: tuple[str, ...] = (),
+    text: str | None = None,
+    error: type[Exception] = NotImplementedError,
 ) -> Callable:
     """A `check` that refuses operands whose common dtype is one of `kinds` (letters of `kind_of`).
 

@@ -5,7 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from torchlike._src.ops.declare import T, TS, Promote, op
+from torchlike._src.ops.declare import TS, Promote, T, op
 from torchlike._src.ops.elementwise import choose, rejects, zeros
 
 LOGICAL = {"promote": Promote.ALWAYS_BOOL, "elementwise": True, "inplace": True, "differentiable": False}

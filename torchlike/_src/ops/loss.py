@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from torchlike._src.core.aval import Aval, aval
@@ -157,7 +158,7 @@ def _weighted(x: Any, weight: Any) -> Any:
 
 
 def _bce_slope(g, input, target, weight, reduction):
-    tiny = jnp.asarray(1e-12, input.dtype)
+    tiny = jnp.asarray(np.float32(1e-12), input.dtype)  # PyTorch's constant is a float32 in every dtype
     d = (input - target) / jnp.maximum((1 - input) * input, tiny)
     return _weighted(d, weight) * unreduce(g, input.size, reduction)
 
@@ -211,7 +212,7 @@ def _bcel_slope(g, input, target, weight, pos_weight, reduction):
 
 
 def _bcel_target(g, input, weight, pos_weight, reduction):
-    d = -input if pos_weight is None else _softplus(input) - pos_weight * _softplus(-input)
+    d = -input if pos_weight is None else pos_weight * _softplus(-input) - _softplus(input)
     d = _weighted(d, weight)
     return d * unreduce(g, d.size, reduction)
 
@@ -274,13 +275,14 @@ def check_nll(input: Aval, target: Aval, weight: Aval | None, ignore_index: int,
 
 
 def _as_rows(input: Any, target: Any) -> tuple[Any, Any]:
-    """A 1-d input and its target with a batch dim."""
+    """A 1-d input and its target with a batch dim; the target in int64."""
+    target = target.astype(jnp.int64)
     return (input[None], target.reshape(1)) if input.ndim == 1 else (input, target)
 
 
 def _class_weights(target: Any, weight: Any, ignore_index: int, dtype: Any) -> Any:
     """Each element's weight: 0 where ignored."""
-    valid = target != jnp.asarray(ignore_index, target.dtype)
+    valid = target != jnp.asarray(ignore_index, target.dtype)  # target is int64: uint8 could not hold -100
     if weight is None:
         return valid.astype(dtype)
     picked = jnp.take(weight, jnp.where(valid, target, 0), mode="clip")
@@ -292,8 +294,10 @@ def nll_shape(input: Aval, target: Aval, weight: Aval | None, ignore_index: int,
     return (input.with_shape(target.shape if reduction == "none" else ()), unit)
 
 
-def nll_name(input: Aval, **_: Any) -> str:
-    return "NllLossBackward0" if input.ndim <= 2 else "NllLoss2DBackward0"
+def nll_name(input: Aval, reduction: str, **_: Any) -> str:
+    if input.ndim <= 2:
+        return "NllLossBackward0"
+    return "ViewBackward0" if reduction == "none" and input.ndim != 4 else "NllLoss2DBackward0"
 
 
 def nll_grad(g0, input_aval, target, weight, out1, ignore_index, reduction):
@@ -301,7 +305,7 @@ def nll_grad(g0, input_aval, target, weight, out1, ignore_index, reduction):
     dtype = jnp.float32 if g0.dtype.name in HALF else g0.dtype
     one = input_aval.ndim == 1
     shape = (1, *input_aval.shape) if one else input_aval.shape
-    t = target.reshape(1) if one else target
+    t = (target.reshape(1) if one else target).astype(jnp.int64)
     scale = -_class_weights(t, weight, ignore_index, dtype) * (g0.reshape(t.shape) if reduction == "none" else g0).astype(dtype)
     if reduction == "mean":
         scale = scale / out1.astype(dtype)
@@ -332,7 +336,7 @@ def _nll_loss(input: T, target: T, weight: TO = None, *, ignore_index: int = -10
     dtype = jnp.float32 if x.dtype.name in HALF else x.dtype
     w = _class_weights(t, weight, ignore_index, dtype)
     safe = jnp.where(t != jnp.asarray(ignore_index, t.dtype), t, jnp.zeros((), t.dtype))
-    safe = jnp.where(safe < 0, jnp.asarray(x.shape[1], safe.dtype), safe) if safe.dtype.kind == "i" else safe
+    safe = jnp.where(safe < 0, jnp.asarray(x.shape[1], safe.dtype), safe)  # negative counts from the end otherwise
     picked = jnp.take_along_axis(x, jnp.expand_dims(safe, 1), 1, mode="fill").squeeze(1).astype(dtype)
     loss = -w * picked
     total = w.sum()
@@ -572,6 +576,7 @@ def ctc_grad(g0, log_probs, targets, input_lengths, target_lengths, blank, zero_
     method=False,
     out=False,
     autocast="float32",
+    grad_name=lambda zero_infinity, **_: "WhereBackward0" if zero_infinity else "CtcLossBackward0",
     vjp={
         "log_probs": lambda g, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity: ctc_grad(
             g, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity

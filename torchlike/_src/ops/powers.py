@@ -5,12 +5,13 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from torchlike._src.core.aval import Aval
+from torchlike._src.core.aval import Aval, aval
+from torchlike._src.core.dtype import complex128, float64, from_numpy
 from torchlike._src.core.dtype import dtype as DType
-from torchlike._src.core.dtype import from_numpy
+from torchlike._src.core.errors import broadcast_shapes
 from torchlike._src.core.promotion import opmath, promote
-from torchlike._src.ops.declare import T, TS, Promote, cast, op
-from torchlike._src.ops.elementwise import choose, kind_of, rejects, zeros
+from torchlike._src.ops.declare import TS, Promote, T, cast, op
+from torchlike._src.ops.elementwise import choose, common_dtype, kind_of, rejects, zeros
 
 # -- integer powers ---------------------------------------------------------------------------------------------
 
@@ -18,7 +19,11 @@ from torchlike._src.ops.elementwise import choose, kind_of, rejects, zeros
 def _power_step(state: tuple) -> tuple:
     exponent, base, result = state
     odd = (exponent & 1) == 1
-    return lax.shift_right_logical(exponent, lax.full_like(exponent, 1)), base * base, choose(odd, result * base, result)
+    return (
+        lax.shift_right_logical(exponent, lax.full_like(exponent, 1)),
+        base * base,
+        choose(odd, result * base, result),
+    )
 
 
 def _power_going(state: tuple) -> Any:
@@ -59,8 +64,13 @@ def _pow_name(input: Any, exponent: Any) -> str:
 
 
 @op(
-    promote=Promote.DEFAULT, elementwise=True, inplace=True, dunders=("__pow__", "__rpow__"), grad_name=_pow_name,
-    check=rejects("pow", "b"), vjp={"input": _pow_input, "exponent": _pow_exponent},
+    promote=Promote.DEFAULT,
+    elementwise=True,
+    inplace=True,
+    dunders=("__pow__", "__rpow__"),
+    grad_name=_pow_name,
+    check=rejects("pow", "b"),
+    vjp={"input": _pow_input, "exponent": _pow_exponent},
 )
 def pow(input: TS, exponent: TS):
     """input ** exponent. Numbers that have a cheaper form go to `_pow_static`."""
@@ -69,13 +79,41 @@ def pow(input: TS, exponent: TS):
     return jnp.power(input, exponent)
 
 
+def _float_power_dtype(input: Any, exponent: Any) -> DType:
+    wide = common_dtype(input, exponent).is_complex
+    return complex128 if wide else float64
+
+
+def _float_power_out(input: Any, exponent: Any) -> Aval:
+    shaped = [o for o in (input, exponent) if isinstance(o, Aval)]
+    shape = broadcast_shapes(*[o.shape for o in shaped])
+    return aval(shape, _float_power_dtype(input, exponent), shaped[0].device)
+
+
+def _wide(*arrays: Any) -> list:
+    wide = "complex128" if any(a.dtype.kind == "c" for a in arrays) else "float64"
+    return [a.astype(wide) for a in arrays]
+
+
+def _float_power_input(g: Any, input: Any, exponent: Any) -> Any:
+    return _pow_input(g, *_wide(input, exponent))
+
+
+def _float_power_exponent(g: Any, input: Any, exponent: Any, out: Any) -> Any:
+    return _pow_exponent(g, *_wide(input, exponent), out)
+
+
 @op(
-    promote=Promote.DEFAULT, elementwise=True, inplace=True, grad_name=_pow_name,
-    vjp={"input": _pow_input, "exponent": _pow_exponent}, namespaces=(),
+    elementwise=True,
+    inplace=True,
+    grad_name=_pow_name,
+    namespaces=(),
+    shape=_float_power_out,
+    vjp={"input": _float_power_input, "exponent": _float_power_exponent},
 )
 def _float_power(input: TS, exponent: TS):
-    """input ** exponent on operands that are already float64 or complex128."""
-    return jnp.power(input, exponent)
+    """input ** exponent in float64, or in complex128 if an operand is complex."""
+    return jnp.power(*_wide(input, exponent))
 
 
 # -- a fixed exponent -------------------------------------------------------------------------------------------
@@ -132,7 +170,12 @@ def _pow_static_input(g: Any, input: Any, exponent: Any) -> Any:
 
 
 @op(
-    elementwise=True, inplace=True, namespaces=(), check=check_pow_static, shape=_pow_static_out, grad_name="PowBackward0",
+    elementwise=True,
+    inplace=True,
+    namespaces=(),
+    check=check_pow_static,
+    shape=_pow_static_out,
+    grad_name="PowBackward0",
     vjp={"input": _pow_static_input},
 )
 def _pow_static(input: T, *, exponent):
@@ -142,7 +185,10 @@ def _pow_static(input: T, *, exponent):
 
 
 @op(
-    promote=Promote.BOOL_TO_LONG, elementwise=True, inplace=True, grad_name="PowBackward0",
+    promote=Promote.BOOL_TO_LONG,
+    elementwise=True,
+    inplace=True,
+    grad_name="PowBackward0",
     vjp={"input": lambda g, input: g * jnp.conj(2 * input)},
 )
 def square(input: T):
@@ -154,7 +200,9 @@ def square(input: T):
 
 
 @op(
-    promote=Promote.INT_TO_FLOAT, elementwise=True, inplace=True,
+    promote=Promote.INT_TO_FLOAT,
+    elementwise=True,
+    inplace=True,
     vjp={"input": lambda g, out: g / (2 * jnp.conj(out))},
 )
 def sqrt(input: T):
@@ -163,7 +211,9 @@ def sqrt(input: T):
 
 
 @op(
-    promote=Promote.INT_TO_FLOAT, elementwise=True, inplace=True,
+    promote=Promote.INT_TO_FLOAT,
+    elementwise=True,
+    inplace=True,
     vjp={"input": lambda g, out: -0.5 * g * jnp.conj(out * out * out)},
 )
 def rsqrt(input: T):
@@ -172,7 +222,10 @@ def rsqrt(input: T):
 
 
 @op(
-    promote=Promote.DEFAULT, elementwise=True, inplace=True, check=rejects("hypot_cpu", "bic"),
+    promote=Promote.DEFAULT,
+    elementwise=True,
+    inplace=True,
+    check=rejects("hypot_cpu", "bic"),
     vjp={"input": lambda g, input, out: g * (input / out), "other": lambda g, other, out: g * (other / out)},
 )
 def hypot(input: T, other: T):
@@ -186,7 +239,9 @@ def hypot(input: T, other: T):
 
 
 @op(
-    promote=Promote.INT_TO_FLOAT, elementwise=True, inplace=True,
+    promote=Promote.INT_TO_FLOAT,
+    elementwise=True,
+    inplace=True,
     vjp={
         "input": lambda g, other: g * jnp.conj(two_to(other)),
         "other": lambda g, out: g * jnp.conj(out) * 0.6931471805599453,

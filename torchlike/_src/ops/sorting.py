@@ -119,8 +119,7 @@ def _topk_aval(input: Aval, k: int, dim: int, largest: bool, sorted: bool) -> tu
 def topk(input: T, k, dim=-1, largest=True, sorted=True):  # noqa: A002
     """(values, indices) of the k largest (or smallest) along `dim`, in order; of equal ones the first."""
     if not input.ndim:
-        shape = () if k else (0,)
-        return input.reshape(shape) if k else jnp.zeros(shape, input.dtype), jnp.zeros(shape, jnp.int64)
+        return input, jnp.zeros((), jnp.int64)
     dim %= input.ndim
     if largest and k and input.dtype in (jnp.float32, jnp.float64):
         x = jnp.moveaxis(input, dim, -1)
@@ -230,7 +229,7 @@ def _median_all(input: T):
     return _median_all_values(input, False)
 
 
-@op(check=_median_check("median_cpu", "nanmedian"), grad_name="NanmedianBackward0", **_ALL)
+@op(check=_median_check("median_cpu", "median"), grad_name="NanmedianBackward0", **_ALL)
 def _nanmedian_all(input: T):
     """The lower median of the elements that are not NaN. Ties share the gradient."""
     return _median_all_values(input, True)
@@ -242,7 +241,7 @@ def _median_dim(input: T, dim, keepdim=False):
     return _median(input, dim % input.ndim, keepdim, False) if input.ndim else (input, jnp.zeros((), jnp.int64))
 
 
-@op(check=_median_check("median_out", "nanmedian"), grad_name="NanmedianBackward1", **_DIM)
+@op(check=_median_check("median_out", "median"), grad_name="NanmedianBackward1", **_DIM)
 def _nanmedian_dim(input: T, dim, keepdim=False):
     """(values, indices) of the lower median along `dim` of what is not NaN."""
     return _median(input, dim % input.ndim, keepdim, True) if input.ndim else (input, jnp.zeros((), jnp.int64))
@@ -280,7 +279,7 @@ def mode(input: T, dim=-1, keepdim=False):
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-def _quantile_check(name: str) -> Any:
+def _quantile_check(name: str = "quantile") -> Any:
     def check(input: Aval, q: Any, dim: Any, keepdim: bool, interpolation: str) -> None:
         plain = type(q) is type
         if not input.numel:
@@ -350,17 +349,16 @@ def _pick_last(x: Any, places: Any) -> Any:
 
 
 def _lerp(a: Any, b: Any, weight: Any) -> Any:
-    same = (a == b) | (weight == 0)  # inf - inf
-    return jnp.where(same, a, jnp.where(weight < 0.5, a + weight * (b - a), b - (b - a) * (1 - weight)))
+    return jnp.where(weight < 0.5, a + weight * (b - a), b - (b - a) * (1 - weight))
 
 
-@op(check=_quantile_check("quantile"), shape=_quantile_aval, grad_name=lambda keepdim, **_: "SqueezeBackward4")
+@op(check=_quantile_check(), shape=_quantile_aval, grad_name=lambda keepdim, **_: "SqueezeBackward4")
 def quantile(input: T, q: TS, dim=None, keepdim=False, *, interpolation="linear"):
     """The q-th quantiles along `dim` (or of all elements); a 1-D q adds a leading dim."""
     return _quantiles(input, cast(q, input.dtype), dim, keepdim, interpolation, False)
 
 
-@op(check=_quantile_check("nanquantile"), shape=_quantile_aval, grad_name=lambda keepdim, **_: "SqueezeBackward4")
+@op(check=_quantile_check(), shape=_quantile_aval, grad_name=lambda keepdim, **_: "SqueezeBackward4")
 def nanquantile(input: T, q: TS, dim=None, keepdim=False, *, interpolation="linear"):
     """As `quantile`, of what is not NaN."""
     return _quantiles(input, cast(q, input.dtype), dim, keepdim, interpolation, True)
@@ -370,7 +368,7 @@ def nanquantile(input: T, q: TS, dim=None, keepdim=False, *, interpolation="line
 
 
 def _find(boundaries: Any, values: Any, right: bool) -> Any:
-    """How many of the sorted boundaries (along the last dim) come before each value; NaN is larger than any number.
+    """How many of the sorted boundaries (along the last dim) come before each value.
 
     A binary search unrolled over its log2(n) steps: plain gathers and comparisons, no loop."""
     count = boundaries.shape[-1]
@@ -385,16 +383,10 @@ def _find(boundaries: Any, values: Any, right: bool) -> Any:
     for _ in range(count.bit_length()):
         middle = lax.shift_right_logical(low + high, jnp.ones_like(low))
         at = take_flat(boundaries, jnp.minimum(middle, max(count - 1, 0)) + rows)
-        before = _not_above(at, values) if right else lax.bitwise_not(_not_above(values, at))
+        before = lax.bitwise_not(at > values if right else at >= values)  # NaN on either side: before
         before &= middle < high
         low, high = jnp.where(before, middle + 1, low), jnp.where(before, high, jnp.minimum(middle, high))
     return low
-
-
-def _not_above(a: Any, b: Any) -> Any:
-    """a <= b with NaN the largest."""
-    out = a <= b
-    return out | is_nan(b) if b.dtype.kind not in "biu" else out
 
 
 def _search_check(sorted_sequence: Aval, input: Any, right: bool, side: Any, sorter: Any, **_: Any) -> None:
@@ -464,7 +456,15 @@ def bucketize(input: TS, boundaries: T, *, out_int32=False, right=False):
     return out.astype(jnp.int32) if out_int32 else out
 
 
+def _isin_check(elements: Any, test_elements: Any, **_: Any) -> None:
+    for operand in (elements, test_elements):
+        given = getattr(operand, "dtype", None)
+        if given is dt.bool_ or (given is not None and given.is_complex):
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {given.scalar_name}")
+
+
 @op(
+    check=_isin_check,
     shape=lambda elements, test_elements, **_: aval(
         () if type(elements) is type else elements.shape,
         dt.bool_,
@@ -490,12 +490,12 @@ def isin(elements: TS, test_elements: TS, *, assume_unique=False, invert=False):
 
 
 def _histc_check(input: Aval, bins: int, min: Any, max: Any) -> None:  # noqa: A002
+    if max < min:
+        raise RuntimeError("torch.histc: max must be larger than min")
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     if not input.dtype.is_floating_point:
         raise not_for("histogram_cpu", input.dtype)
-    if max < min:
-        raise RuntimeError("torch.histc: max must be larger than min")
 
 
 @op(check=_histc_check, shape=lambda input, bins, **_: input.with_shape((bins,)), vjp={})

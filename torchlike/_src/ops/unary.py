@@ -8,12 +8,12 @@ import numpy as np
 from jax import lax
 
 from torchlike._src.core.aval import Aval
-from torchlike._src.core.dtype import BOOL
 from torchlike._src.ops.arithmetic import truncate
-from torchlike._src.ops.declare import T, TS, Promote, op
+from torchlike._src.ops.declare import Promote, T, op
 from torchlike._src.ops.elementwise import choose, kind_of, no_gradient, rejects
 
 FLOAT = {"promote": Promote.INT_TO_FLOAT, "elementwise": True, "inplace": True}
+WITH_SPECIAL = ("torch", "torch.special")
 LOG_2 = math.log(2)
 LOG_10 = math.log(10)
 
@@ -27,13 +27,13 @@ def exp(input: T):
     return lax.exp(input)
 
 
-@op(**FLOAT, vjp={"input": lambda g, out: g * jnp.conj(out) * LOG_2})
+@op(**FLOAT, namespaces=WITH_SPECIAL, vjp={"input": lambda g, out: g * jnp.conj(out) * LOG_2})
 def exp2(input: T):
     """2 ** input."""
     return lax.exp(input * LOG_2) if input.dtype.kind == "c" else lax.exp2(input)
 
 
-@op(**FLOAT, vjp={"input": lambda g, out: g * jnp.conj(out + 1)})
+@op(**FLOAT, namespaces=WITH_SPECIAL, vjp={"input": lambda g, out: g * jnp.conj(out + 1)})
 def expm1(input: T):
     """e ** input - 1, exact near zero."""
     return lax.expm1(input)
@@ -67,7 +67,12 @@ def whole_log(x: Any, log_base: float, base: int) -> Any:
     return choose(jnp.power(lax.full_like(x, base), near) == x, near, quotient)
 
 
-@op(**FLOAT, grad_name="Log1PBackward0", vjp={"input": lambda g, input: g / jnp.conj(input + 1)})
+@op(
+    **FLOAT,
+    namespaces=WITH_SPECIAL,
+    grad_name="Log1PBackward0",
+    vjp={"input": lambda g, input: g / jnp.conj(input + 1)},
+)
 def log1p(input: T):
     """log(1 + input), exact near zero."""
     return lax.log1p(input)
@@ -81,7 +86,9 @@ def _logit_gradient(g: Any, input: Any, eps: Any) -> Any:
 
 
 @op(
-    **FLOAT, namespaces=("torch", "torch.special"), check=rejects("logit_cpu", "c", of=("input",)),
+    **FLOAT,
+    namespaces=("torch", "torch.special"),
+    check=rejects("logit_cpu", "c", of=("input",)),
     vjp={"input": _logit_gradient},
 )
 def logit(input: T, eps=None):
@@ -161,7 +168,8 @@ def asinh(input: T):
 
 
 @op(
-    **FLOAT, aliases=("arccosh",),
+    **FLOAT,
+    aliases=("arccosh",),
     vjp={"input": lambda g, input: g * jnp.conj(lax.rsqrt(input - 1) * lax.rsqrt(input + 1))},
 )
 def acosh(input: T):
@@ -176,7 +184,9 @@ def atanh(input: T):
 
 
 @op(
-    **FLOAT, aliases=("arctan2",), check=rejects("atan2_cpu", "c"),
+    **FLOAT,
+    aliases=("arctan2",),
+    check=rejects("atan2_cpu", "c"),
     vjp={
         "input": lambda g, input, other: _over_square(g * other, input, other),
         "other": lambda g, input, other: _over_square(-g * input, input, other),
@@ -207,7 +217,9 @@ def sinc(input: T):
 
 
 @op(
-    **FLOAT, grad_name="Deg2RadBackward0", vjp={"input": lambda g: g * (math.pi / 180)},
+    **FLOAT,
+    grad_name="Deg2RadBackward0",
+    vjp={"input": lambda g: g * (math.pi / 180)},
     check=rejects("deg2rad", "c", error=RuntimeError, text="deg2rad is not supported for complex tensors."),
 )
 def deg2rad(input: T):
@@ -216,7 +228,9 @@ def deg2rad(input: T):
 
 
 @op(
-    **FLOAT, grad_name="Rad2DegBackward0", vjp={"input": lambda g: g * (180 / math.pi)},
+    **FLOAT,
+    grad_name="Rad2DegBackward0",
+    vjp={"input": lambda g: g * (180 / math.pi)},
     check=rejects("rad2deg", "c", error=RuntimeError, text="rad2deg is not supported for complex tensors."),
 )
 def rad2deg(input: T):
@@ -266,7 +280,11 @@ def check_round(input: Aval, decimals: int) -> None:
 
 
 @op(
-    promote=Promote.DEFAULT, elementwise=True, inplace=True, vjp={"input": no_gradient}, check=check_round,
+    promote=Promote.DEFAULT,
+    elementwise=True,
+    inplace=True,
+    vjp={"input": no_gradient},
+    check=check_round,
     namespaces=("torch", "torch.special"),
     grad_name=lambda decimals, **_: "RoundBackward1" if decimals else "RoundBackward0",
 )
@@ -282,7 +300,10 @@ def round(input: T, *, decimals=0):
 
 
 @op(
-    promote=Promote.DEFAULT, elementwise=True, inplace=True, vjp={"input": lambda g: g},
+    promote=Promote.DEFAULT,
+    elementwise=True,
+    inplace=True,
+    vjp={"input": lambda g: g},
     check=rejects("frac_cpu", "bic"),
 )
 def frac(input: T):
@@ -303,8 +324,13 @@ def signum(x: Any) -> Any:
 
 
 @op(
-    promote=Promote.COMPLEX_TO_FLOAT, elementwise=True, inplace=True, aliases=("absolute",), dunders=("__abs__",),
-    check=rejects("abs_cpu", "b"), vjp={"input": lambda g, input: g * signum(input)},
+    promote=Promote.COMPLEX_TO_FLOAT,
+    elementwise=True,
+    inplace=True,
+    aliases=("absolute",),
+    dunders=("__abs__",),
+    check=rejects("abs_cpu", "b"),
+    vjp={"input": lambda g, input: g * signum(input)},
 )
 def abs(input: T):
     """The magnitude."""
@@ -312,9 +338,13 @@ def abs(input: T):
 
 
 @op(
-    promote=Promote.NO_OPMATH, elementwise=True, inplace=True, vjp={"input": no_gradient},
+    promote=Promote.NO_OPMATH,
+    elementwise=True,
+    inplace=True,
+    vjp={"input": no_gradient},
     check=rejects(
-        "sign", "c",
+        "sign",
+        "c",
         text="Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
     ),
 )
@@ -359,7 +389,9 @@ def _repair(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
 
 
 @op(
-    promote=Promote.NO_OPMATH, elementwise=True, inplace=True,
+    promote=Promote.NO_OPMATH,
+    elementwise=True,
+    inplace=True,
     vjp={"input": lambda g, input: choose(_finite(input), g, 0)},
 )
 def nan_to_num(input: T, nan=None, posinf=None, neginf=None):
@@ -367,9 +399,7 @@ def nan_to_num(input: T, nan=None, posinf=None, neginf=None):
     if input.dtype.kind in "biu":
         return input
     if input.dtype.kind == "c":
-        return lax.complex(
-            _repair(jnp.real(input), nan, posinf, neginf), _repair(jnp.imag(input), nan, posinf, neginf)
-        )
+        return lax.complex(_repair(jnp.real(input), nan, posinf, neginf), _repair(jnp.imag(input), nan, posinf, neginf))
     return _repair(input, nan, posinf, neginf)
 
 

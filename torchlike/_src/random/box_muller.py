@@ -23,6 +23,7 @@ Array = np.ndarray
 _f32, _f64, _i32 = np.float32, np.float64, np.int32
 BLOCK = 16
 _PIECE = 8192  # pairs worked on at a time: large enough to hide call overhead, small enough for the cache
+_SMALL = 1024  # requests up to here may be served from a lookahead
 _HALF_BLOCK32 = np.dtype("V32")  # eight float32: half a block moves as one item
 _HALF_BLOCK64 = np.dtype("V64")
 
@@ -78,10 +79,10 @@ class Workspace:
         self.i1, self.i2 = np.empty((2, pairs), _i32)
 
 
-def pair_float32(k: Array, work: Workspace, out: Array) -> None:
-    """int32(2, m) 24-bit uniforms (radius, angle) -> ``out`` float32(2, m): r*cos, r*sin.
+def polar_float32(k: Array, work: Workspace, out: Array) -> tuple[Array, Array, Array]:
+    """int32(2, m) 24-bit uniforms (radius, angle) -> radius, sine, cosine: float32[m] each, rows of ``work``.
 
-    ``work`` holds exactly m pairs.
+    ``work`` holds exactly m pairs; ``out`` float32(2, m) is overwritten.
     """
     value, factor32, scale32, addend = work.s1, work.s2, work.s3, work.s4
     wide, factor = work.d1, work.d2
@@ -167,8 +168,7 @@ def pair_float32(k: Array, work: Workspace, out: Array) -> None:
     np.add(octant, _COSINE_TURN, octant)
     np.bitwise_and(octant, _SIGN, octant)
     np.bitwise_xor(cosine_bits, octant, cosine_bits)
-    np.multiply(log, cosine, out[0])
-    np.multiply(log, sine, out[1])
+    return log, sine, cosine
 
 
 def _split32(words: Array, k: Array) -> None:
@@ -189,7 +189,9 @@ def _blocks_float32(gen: HostGenerator, out: Array, skipped: int) -> None:
             work, k, pair = Workspace(pairs), np.empty((2, pairs), _i32), np.empty((2, pairs), _f32)
         words = gen.raw(2 * pairs) if done + pairs < total or not skipped else _raw_skipping(gen, 2 * pairs, skipped)
         _split32(words, k)
-        pair_float32(k, work, pair)
+        radius, sine, cosine = polar_float32(k, work, pair)
+        np.multiply(radius, cosine, pair[0])
+        np.multiply(radius, sine, pair[1])
         piece = out[2 * done : 2 * (done + pairs)]
         np.copyto(piece.view(_HALF_BLOCK32).reshape(-1, 2).T, pair.view(_HALF_BLOCK32))
         done += pairs
@@ -201,6 +203,43 @@ def _raw_skipping(gen: HostGenerator, n: int, skipped: int) -> Array:
     return words[:n]
 
 
+class Polars:
+    """Radii, sines and cosines of all words of a generator's lookahead, whichever of them will be which."""
+
+    __slots__ = ("cosine", "radius", "sine")
+
+    def __init__(self, words: Array) -> None:
+        low = words.astype(_i32)
+        np.bitwise_and(low, _MASK24, low)
+        size = low.size
+        k = np.empty((2, size), _i32)
+        k[:] = low
+        self.radius, self.sine, self.cosine = polar_float32(k, Workspace(size), np.empty((2, size), _f32))
+
+
+def _from_ahead(gen: HostGenerator, out: Array, skipped: int) -> bool:
+    """As ``_blocks_float32``, from transforms made beforehand; False where there are none.
+
+    Small requests cost their number of NumPy calls, some 75. A program that keeps making them gets a few dozen
+    requests' worth of words transformed in one go.
+    """
+    window = gen.lookahead(out.size + skipped, Polars)
+    if window is None:
+        return False
+    start, polars = window
+    last = out.size - BLOCK
+    ranges = ((0, last, 0), (last, out.size, skipped)) if skipped else ((0, out.size, 0),)
+    for first, stop, gap in ranges:
+        if first == stop:
+            continue
+        words = slice(start + first + gap, start + stop + gap)
+        blocks = out[first:stop].reshape(-1, BLOCK)
+        radius = polars.radius[words].reshape(-1, BLOCK)[:, :8]
+        np.multiply(radius, polars.cosine[words].reshape(-1, BLOCK)[:, 8:], blocks[:, :8])
+        np.multiply(radius, polars.sine[words].reshape(-1, BLOCK)[:, 8:], blocks[:, 8:])
+    return True
+
+
 def normal_blocks32(gen: HostGenerator, n: int, mean: float, std: float, draw_remainder: bool) -> Array:
     """n >= 16 normals, float32[n].
 
@@ -210,10 +249,14 @@ def normal_blocks32(gen: HostGenerator, n: int, mean: float, std: float, draw_re
     remainder = n % BLOCK
     full = n - remainder
     out = np.empty(full + BLOCK if remainder else n, _f32)
-    _blocks_float32(gen, out, remainder if draw_remainder else 0)
+    skipped = remainder if draw_remainder else 0
+    if out.size > _SMALL or not _from_ahead(gen, out, skipped):
+        _blocks_float32(gen, out, skipped)
     mean32, std32 = float(_f32(mean)), float(_f32(std))
     if mean32 != 0.0:
-        out = fma32(out.astype(_f64), std32, mean32)
+        for start in range(0, out.size, _PIECE):
+            piece = out[start : start + _PIECE]
+            piece[:] = fma32(piece.astype(_f64), std32, mean32)
     else:
         if std32 != 1.0:
             np.multiply(out, _f32(std32), out)

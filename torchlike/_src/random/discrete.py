@@ -16,8 +16,12 @@ from .generator import HostGenerator
 from .rounding import narrow
 
 _WIDE_RANGE = 1 << 28  # from here on two words per number
+_ONE_BY_ONE = 4096
+_STEPS = np.arange(2 * math.isqrt((2**32 - 1) // 20))
 _LONG_PERMUTATION = (2**32 - 1) // 20
 _U64 = 1 << 64
+_INT64 = np.dtype(np.int64)
+_MASK_PIECE = 16384
 
 
 # -- integers ----------------------------------------------------------------------------------------------------
@@ -88,7 +92,7 @@ def _fill_between(gen: HostGenerator, shape: Shape, dtype: np.dtype, lo: int, hi
         return _ranged(gen, math.prod(shape), lo, hi - lo, dtype).reshape(shape)
 
 
-def randint(gen: HostGenerator, lo: int, hi: int, shape: Shape, dtype: np.dtype = np.dtype(np.int64)) -> Array:
+def randint(gen: HostGenerator, lo: int, hi: int, shape: Shape, dtype: np.dtype = _INT64) -> Array:
     """Integers from [lo, hi) in any real dtype: one word each, two if hi - lo >= 2**28.
 
     Raises:
@@ -97,9 +101,7 @@ def randint(gen: HostGenerator, lo: int, hi: int, shape: Shape, dtype: np.dtype 
     return _fill_between(gen, shape, np.dtype(dtype), int(lo), int(hi))
 
 
-def random_(
-    gen: HostGenerator, shape: Shape, dtype: np.dtype, lo: int | None = None, hi: int | None = None
-) -> Array:
+def random_(gen: HostGenerator, shape: Shape, dtype: np.dtype, lo: int | None = None, hi: int | None = None) -> Array:
     """``Tensor.random_``: (lo, hi) is [lo, hi); (None, hi) is [0, hi); (lo, None) reaches the dtype's largest value;
     without bounds every non-negative number that the dtype holds exactly.
 
@@ -152,7 +154,7 @@ def _fill_from(gen: HostGenerator, shape: Shape, dtype: np.dtype, lo: int) -> Ar
         return _ranged(gen, n, lo, top - lo + 1, dtype).reshape(shape)
 
 
-def randperm(gen: HostGenerator, n: int, dtype: np.dtype = np.dtype(np.int64)) -> Array:
+def randperm(gen: HostGenerator, n: int, dtype: np.dtype = _INT64) -> Array:
     """A permutation of 0..n-1: max(n-1, 0) words.
 
     Raises:
@@ -178,11 +180,42 @@ def randperm(gen: HostGenerator, n: int, dtype: np.dtype = np.dtype(np.int64)) -
         words = gen.raw(n - 1)
     words %= np.arange(n, 1, -1, dtype=np.uint64)
     words += np.arange(n - 1, dtype=np.uint64)
-    order = list(range(n))
-    # Each swap depends on the ones before; plain lists are the fastest loop that Python has.
-    for here, there in enumerate(words.tolist()):
-        order[here], order[there] = order[there], order[here]
-    return _cast_integers(np.array(order, np.int64), dtype)
+    return _cast_integers(_swapped(words.view(np.int64), n), dtype)
+
+
+def _swapped(partners: Array, n: int) -> Array:
+    """0..n-1 after swapping places i and partners[i] for i = 0, 1, ...; partners[i] >= i.
+
+    A run of swaps is done at once, but for those that share a place with another of the run: these are few as
+    long as the run is not much longer than the square root of what is left. The rest goes one by one, in a list.
+    """
+    order = np.arange(n)
+    last_user = np.empty(n, np.int64)
+    start = 0
+    while n - start > _ONE_BY_ONE:
+        run = min(2 * math.isqrt(n - start), partners.size - start)
+        stop = start + run
+        steps = _STEPS[:run]
+        there = partners[start:stop]
+        last_user[there] = steps
+        clash = last_user[there] != steps  # a later swap of this run uses the same place ...
+        inside = there < stop
+        involved = clash | inside  # ... or the place is itself inside the run
+        involved[last_user[there[clash]]] = True
+        involved[there[inside] - start] = True
+        free = np.flatnonzero(~involved)
+        target = there[free]
+        free += start
+        order[free], order[target] = order[target], order[free]
+        for here in (np.flatnonzero(involved) + start).tolist():
+            other = partners[here]
+            order[here], order[other] = order[other], order[here]
+        start = stop
+    rest = order[start:].tolist()
+    for here, there in enumerate((partners[start:] - start).tolist()):
+        rest[here], rest[there] = rest[there], rest[here]
+    order[start:] = rest
+    return order
 
 
 # -- Bernoulli ---------------------------------------------------------------------------------------------------
@@ -197,9 +230,6 @@ def _keep(gen: HostGenerator, n: int, p: float) -> Array:
     for start, stop in pieces(n):
         np.less(gen.dwords53(stop - start), threshold, out[start:stop])
     return out
-
-
-_MASK_PIECE = 16384
 
 
 def bernoulli_p(gen: HostGenerator, shape: Shape, dtype: np.dtype, p: float) -> Array:
@@ -290,9 +320,7 @@ def multinomial(gen: HostGenerator, weights: Array, num_samples: int, replacemen
         bool((np.isfinite(wide) & (wide >= 0)).all()),
         "probability tensor contains either `inf`, `nan` or element < 0",
     )
-    checks.require(
-        bool((wide.sum(-1) > 0).all()), "invalid multinomial distribution (sum of probabilities <= 0)"
-    )
+    checks.require(bool((wide.sum(-1) > 0).all()), "invalid multinomial distribution (sum of probabilities <= 0)")
     noise = exponential(gen, weights.shape, weights.dtype)
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = weights / noise

@@ -197,9 +197,7 @@ def normal(
     return narrow(out, dtype).reshape(shape)
 
 
-def normal_tensors(
-    gen: HostGenerator, mean: Array | float, std: Array | float, dtype: np.dtype | None = None
-) -> Array:
+def normal_tensors(gen: HostGenerator, mean: Array | float, std: Array | float, dtype: np.dtype | None = None) -> Array:
     """``torch.normal`` with at least one array argument: row-major, of the broadcast shape.
 
     ``dtype`` is the result's; by default that of the array argument(s).

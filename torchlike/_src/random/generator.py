@@ -10,6 +10,8 @@ from __future__ import annotations
 import operator
 import secrets
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +23,13 @@ _MASK32 = 0xFFFFFFFF
 _MASK53 = (1 << 53) - 1
 # Above this many 64-bit draws NumPy's own 64-bit loop repays its 7 microseconds of argument checking.
 _BULK_DWORDS = 4096
+# Lookahead windows (see ``HostGenerator.lookahead``): after how many small requests one opens, how many requests
+# it covers, its least and largest number of words, and for how many requests none opens after a poor one.
+_WINDOW_AFTER = 3
+_WINDOW_REQUESTS = 24
+_WINDOW_LEAST = 4096
+_WINDOW_MOST = 16384
+_WINDOW_PAUSE = 50
 
 _STATE_LAYOUT = np.dtype(
     {
@@ -43,6 +52,16 @@ def check_seed(seed: int) -> int:
     return seed & 0xFFFFFFFFFFFFFFFF
 
 
+class _Window:
+    """Words drawn ahead of their use, with something made from all of them at once."""
+
+    __slots__ = ("made", "position", "start_state", "used", "words")
+
+    def __init__(self, words: np.ndarray, made: Any, start_state: Any) -> None:
+        self.words, self.made, self.start_state = words, made, start_state
+        self.position = self.used = 0
+
+
 class HostGenerator:
     """A stream of words with a seed, a position and one cached normal.
 
@@ -52,15 +71,27 @@ class HostGenerator:
     never words.
     """
 
-    __slots__ = ("_bits", "_fresh", "_legacy", "_modern", "_normal32", "_seed", "cached_normal", "lock", "raw")
+    __slots__ = (
+        "_bits",
+        "_legacy",
+        "_normal32",
+        "_seed",
+        "_streak",
+        "_unused",
+        "_window",
+        "cached_normal",
+        "lock",
+        "raw",
+    )
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
         self._bits = np.random.MT19937(0)
         self._legacy = np.random.RandomState(self._bits)
-        self._modern = np.random.Generator(self._bits)
         # raw(n) -> uint64[n]: the next n words, zero-extended. The bound method itself: this is the hot path.
         self.raw = self._bits.random_raw
         self.lock = threading.RLock()
+        self._window: _Window | None = None
+        self._streak = 0
         self.manual_seed(seed)
 
     # -- seeding ---------------------------------------------------------------------------------------------
@@ -69,11 +100,12 @@ class HostGenerator:
         """Restart the stream from ``seed`` (-2**63 <= seed < 2**64) and drop the cached normal."""
         seed = check_seed(operator.index(seed))
         with self.lock:
+            self._forget_window()
             self._legacy.seed(seed & _MASK32)
             self._seed = seed
             self.cached_normal: float | None = None
             self._normal32 = (0.0, 0)
-            self._fresh = (self._bits.state["state"]["key"], 0)
+            self._unused = None
         return self
 
     def seed(self) -> int:
@@ -93,12 +125,12 @@ class HostGenerator:
         out = np.zeros(STATE_SIZE, np.uint8)
         view = out.view(_STATE_LAYOUT)[0]
         with self.lock:
+            self._close_window()
             inner = self._bits.state["state"]
             table, position = inner["key"], inner["pos"]
             following = position
-            # A table that no draw has refreshed yet also stands at its end, but counts from 0 in PyTorch.
-            if position == _TABLE and np.array_equal(table, self._fresh[0]):
-                following = self._fresh[1]
+            if position == _TABLE:
+                following = self._end_of_table(table)
             view["seed"] = self._seed
             view["left"] = _TABLE + 1 - position
             view["seeded"] = 1
@@ -109,6 +141,15 @@ class HostGenerator:
                 view["has_normal"] = 1
             view["normal32"], view["has_normal32"] = self._normal32
         return out
+
+    def _end_of_table(self, table: np.ndarray) -> int:
+        """PyTorch's ``next`` when no word of the table is left: 624, but for a table that no draw has refreshed
+        since it was seeded (0) or restored (what the restored state said)."""
+        if self._unused is not None:
+            return self._unused[1] if np.array_equal(table, self._unused[0]) else _TABLE
+        first = self._seed & _MASK32
+        second = (1812433253 * (first ^ (first >> 30)) + 1) & _MASK32
+        return 0 if int(table[0]) == first and int(table[1]) == second else _TABLE
 
     def set_state(self, state: np.ndarray) -> None:
         """Continue from a state made by ``get_state`` here or in PyTorch: uint8[5056].
@@ -140,11 +181,12 @@ class HostGenerator:
         table = view["table"].astype(np.uint32)
         position = _TABLE if left == 1 else following
         with self.lock:
+            self._forget_window()
             self._bits.state = {"bit_generator": "MT19937", "state": {"key": table, "pos": position}}
             self._seed = int(view["seed"])
             self.cached_normal = float(view["normal"]) if view["has_normal"] else None
             self._normal32 = (float(view["normal32"]), int(view["has_normal32"]))
-            self._fresh = (table, following)
+            self._unused = (table, following)
 
     def clone_state(self) -> HostGenerator:
         """A new generator that continues with the same numbers."""
@@ -161,7 +203,8 @@ class HostGenerator:
     def dwords(self, n: int) -> np.ndarray:
         """The next ``n`` 64-bit draws (2n words): uint64[n], writable."""
         if n >= _BULK_DWORDS:
-            return self._modern.integers(0, 1 << 64, n, np.uint64)
+            self._close_window()
+            return np.random.Generator(self._bits).integers(0, 1 << 64, n, np.uint64)
         words = self.raw(2 * n)
         high = words[0::2] << 32
         high |= words[1::2]
@@ -170,8 +213,62 @@ class HostGenerator:
     def dwords53(self, n: int) -> np.ndarray:
         """The low 53 bits of the next ``n`` 64-bit draws (2n words): uint64[n], writable."""
         if n >= _BULK_DWORDS:
+            self._close_window()
             # Masked rejection over a power of two never rejects: two words per number, masked in C.
             return self._legacy.randint(0, 1 << 53, n, np.uint64)
         out = self.dwords(n)
         out &= _MASK53
         return out
+
+    # -- lookahead -------------------------------------------------------------------------------------------
+
+    def lookahead(self, n: int, make: Callable[[np.ndarray], Any]) -> tuple[int, Any] | None:
+        """Take the next ``n`` words from a window of words drawn ahead: (index of the first, make(all words)).
+
+        None when there is no window; the caller then draws with ``raw``. A window opens at the third small
+        request in a row, and not soon again after one that served mostly other draws. This changes the cost of a
+        draw, never a number: the decision depends on counts alone and the state is always that of the words used.
+        """
+        window = self._window
+        if window is None or window.position + n > window.words.size:
+            if window is not None:
+                self._close_window()
+            self._streak += 1
+            if self._streak < _WINDOW_AFTER:
+                return None
+            state = self._bits.state
+            words = self._bits.random_raw(min(max(_WINDOW_REQUESTS * n, _WINDOW_LEAST), _WINDOW_MOST))
+            self._window = window = _Window(words, make(words), state)
+            self.raw = self._raw_from_window
+        start = window.position
+        window.position += n
+        window.used += n
+        return start, window.made
+
+    def _raw_from_window(self, n: int | None = None) -> Any:
+        window = self._window
+        if window is None:  # closed while the caller held on to this method
+            return self._bits.random_raw(n)
+        start, stop = window.position, window.position + (1 if n is None else n)
+        if stop > window.words.size:
+            self._close_window()
+            return self.raw(n)
+        window.position = stop
+        return int(window.words[start]) if n is None else window.words[start:stop].copy()
+
+    def _forget_window(self) -> None:
+        self._window = None
+        self._streak = 0
+        self.raw = self._bits.random_raw
+
+    def _close_window(self) -> None:
+        """Put the engine where the words used so far end."""
+        window = self._window
+        if window is None:
+            return
+        worthwhile = 2 * window.used >= window.words.size
+        self._forget_window()
+        self._streak = _WINDOW_AFTER - 1 if worthwhile else -_WINDOW_PAUSE
+        if window.position < window.words.size:
+            self._bits.state = window.start_state
+            self._bits.random_raw(window.position, False)

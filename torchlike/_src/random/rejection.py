@@ -166,9 +166,7 @@ def binomial(gen: HostGenerator, count: Array, prob: Array) -> Array:
         raise ValueError(
             f"binomial only supports floating-point dtypes for prob, got: {checks.scalar_name(prob.dtype)}"
         )
-    checks.require(
-        count.dtype == prob.dtype, f"Found dtype {checks.scalar_name(prob.dtype)} but expected {kind}"
-    )
+    checks.require(count.dtype == prob.dtype, f"Found dtype {checks.scalar_name(prob.dtype)} but expected {kind}")
     if count.dtype not in (float32, float64):
         raise checks.not_implemented("binomial_cpu", count.dtype)
     wide_count, wide_prob = np.broadcast_arrays(count.astype(np.float64), prob.astype(np.float64))
@@ -183,7 +181,9 @@ def binomial(gen: HostGenerator, count: Array, prob: Array) -> Array:
 
 # -- gamma -------------------------------------------------------------------------------------------------------
 
+# Both constants are single precision in PyTorch, whatever the dtype.
 _SQUEEZE = float(np.float32(0.0331))
+_THIRD = np.float32(1) / np.float32(3)
 
 
 def _gamma_one(gen: HostGenerator, draw: Callable[[], float], alpha: np.floating) -> float:
@@ -195,7 +195,7 @@ def _gamma_one(gen: HostGenerator, draw: Callable[[], float], alpha: np.floating
             return 0.0
         scale = (1.0 - draw()) ** float(one / alpha)
         alpha = alpha + one
-    d = float(alpha - one / type(alpha)(3))
+    d = float(alpha - type(alpha)(_THIRD))
     c = 1.0 / math.sqrt(9.0 * d) if d > 0 else math.nan
     while True:
         x = scalar_normal(gen)
@@ -229,17 +229,18 @@ def standard_gamma(gen: HostGenerator, alpha: Array) -> Array:
 
 
 def dirichlet(gen: HostGenerator, alpha: Array) -> Array:
-    """Dirichlet draws over the last dimension: float32 or float64. The order in which PyTorch sums a row is not
-    known, so a value may differ from PyTorch's in its last bit.
+    """Dirichlet draws over the last dimension: float32 or float64. PyTorch sums the rows in another order,
+    so a value may differ from PyTorch's in its last bit.
 
     Raises:
         NotImplementedError: another dtype.
     """
     if alpha.dtype not in (float32, float64):
         raise checks.not_implemented("dirichlet", alpha.dtype)
-    gammas = _gammas(gen, alpha)
+    # PyTorch draws in double and keeps every value off 0 and 1.
+    gammas = np.maximum(_gammas(gen, alpha.astype(np.float64)), np.finfo(np.float64).tiny)
     out = (gammas / gammas.sum(-1, keepdims=True)).astype(alpha.dtype)
-    return np.maximum(out, np.finfo(alpha.dtype).tiny)
+    return np.clip(out, np.finfo(alpha.dtype).tiny, np.nextafter(alpha.dtype.type(1), alpha.dtype.type(0)))
 
 
 # -- truncated normal ----------------------------------------------------------------------------------------------

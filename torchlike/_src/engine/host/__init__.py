@@ -1,7 +1,7 @@
 """The host tier: a jaxpr run by NumPy, without XLA. It serves traces seen for the first time and forked workers."""
 
 # Each of these modules registers its rules.
-from torchlike._src.engine.host import (  # noqa: F401
+from torchlike._src.engine.host import (
     contraction,
     control,
     elementwise,

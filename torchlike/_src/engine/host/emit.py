@@ -148,7 +148,7 @@ def is_key(dtype: Any) -> bool:
 KEY_WORDS = np.dtype(np.uint32)
 KEY_SHAPE = (2,)
 # Primitives whose rules take keys; calls only hand them on.
-KEY_PRIMITIVES = {"slice", "squeeze", "reshape", "unstack", "copy", "optimization_barrier", "jit", "pjit", "closed_call"}
+KEY_PRIMITIVES = {"slice", "squeeze", "reshape", "unstack", "copy", "optimization_barrier", "jit", "closed_call"}
 
 
 def key_to_words(ref: Ref) -> Ref:

@@ -9,7 +9,17 @@ import jax
 import numpy as np
 from jax.extend.random import threefry_prng_impl
 
-from torchlike._src.engine.host.emit import KEY_WORDS, Emitter, HostUnsupported, Ref, aval_of, is_key, key_to_words, rule, words_to_key
+from torchlike._src.engine.host.emit import (
+    KEY_WORDS,
+    Emitter,
+    HostUnsupported,
+    Ref,
+    aval_of,
+    is_key,
+    key_to_words,
+    rule,
+    words_to_key,
+)
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 

@@ -185,6 +185,20 @@ def _top_k(em: Emitter, eqn: Any, x: Ref) -> list[Ref]:
     head = (slice(None),) * axis + (slice(0, k),)
     index_dtype = outs[1][1]
 
+    def top_k_of_many(x: Any) -> tuple[np.ndarray, np.ndarray]:
+        # Only what reaches the k-th largest value is sorted. NaN, which no comparison finds, takes the other way.
+        lines = np.moveaxis(_sortable(x), axis, -1).reshape(-1, n)
+        order = np.empty((len(lines), k), np.intp)
+        for line, out in zip(lines, order):
+            bound = np.partition(line, n - k)[n - k :]
+            if np.isnan(bound).any():
+                return top_k(x)
+            chosen = np.flatnonzero(line >= bound[0])[::-1]
+            out[:] = chosen[np.argsort(line[chosen], kind="stable")[: -k - 1 : -1]]
+        lead = x.shape[:axis] + x.shape[axis + 1 :]
+        order = np.moveaxis(order.reshape(lead + (k,)), -1, axis)
+        return np.take_along_axis(x, order, axis), order.astype(index_dtype)
+
     def top_k(x: Any) -> tuple[np.ndarray, np.ndarray]:
         # Stable on the flipped array and flipped back: descending, the first of equal values first, NaN in front.
         if largest:
@@ -193,4 +207,5 @@ def _top_k(em: Emitter, eqn: Any, x: Ref) -> list[Ref]:
             order = np.argsort(_sortable(x), axis, kind="stable")[head]
         return np.take_along_axis(x, order, axis), order.astype(index_dtype)
 
-    return em.put_many(f"{em.fn(top_k)}({x.name})", outs)
+    function = top_k_of_many if largest and n > 1000 and 8 * k < n else top_k
+    return em.put_many(f"{em.fn(function)}({x.name})", outs)

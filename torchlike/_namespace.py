@@ -1,0 +1,30 @@
+"""What `torchlike` (and, through the alias, `torch`) contains: put together here, defined elsewhere."""
+
+import sys as _sys
+from typing import Any as _Any
+
+from torchlike._src.alias import TORCH_VERSION as __version__
+from torchlike._src.engine import direct_mode
+from torchlike._src.engine.report import text as report
+from torchlike._src.engine.stats import counts as stats
+from torchlike._src.tensor import assemble as _assemble
+from torchlike._src.tensor import publicmods as _publicmods
+from torchlike._src.tensor.devices import synchronize
+from torchlike._src.tensor.namespace import names as _names
+
+globals().update(_names("torch"))
+# The public packages below begin with `import torchlike as torch` and read names while they load.
+_sys.modules[__name__.split(".")[0]].__dict__.update(_names("torch"))
+globals().update(_publicmods.install(__name__.split(".")[0]))
+
+from torchlike import amp, autograd, backends, cuda, nn, optim, random, return_types, types, version  # noqa: E402
+try:  # TEMPORARY while utils.data is written
+    from torchlike import utils
+except ImportError:
+    utils = None
+
+__all__ = [n for n in globals() if not n.startswith("_")] + ["__version__"]
+_: _Any = (
+    direct_mode, report, stats, synchronize, _assemble, amp, autograd, backends, cuda, nn, optim, random, return_types, types,
+    utils, version,
+)  # fmt: skip

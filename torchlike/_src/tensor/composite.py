@@ -1,0 +1,75 @@
+"""What the hand-written functions share: registration under their public names, and the internal operators."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from torchlike._src.tensor.namespace import names
+from torchlike._src.tensor.publish import PUBLIC
+
+
+def public(*spaces: str, name: str | None = None) -> Callable[[Callable], Callable]:
+    """Publish a function in these namespaces under its own name, or `name`."""
+
+    def register(function: Callable) -> Callable:
+        for space in spaces:
+            names(space)[name or function.__name__] = function
+        return function
+
+    return register
+
+
+class _Internal:
+    """`internal.x(...)` calls the generated function of the operator `_x`."""
+
+    def __getattr__(self, name: str) -> Callable:
+        function = PUBLIC["_" + name]
+        setattr(self, name, function)
+        return function
+
+
+internal = _Internal()
+
+NN = "torch.nn.functional"
+
+
+def ints(value: Any, n: int) -> tuple[int, ...]:
+    """An int, or a sequence of one or n ints, as n ints (a sequence of another length stays as it is)."""
+    if isinstance(value, (tuple, list)):
+        value = tuple(int(v) for v in value)
+        return value * n if len(value) == 1 else value
+    return (int(value),) * n
+
+
+def legacy_reduction(size_average: Any, reduce: Any, reduction: str) -> str:
+    """The reduction that the deprecated arguments size_average and reduce ask for."""
+    if size_average is None and reduce is None:
+        return reduction
+    size_average = True if size_average is None else size_average
+    reduce = True if reduce is None else reduce
+    chosen = ("mean" if size_average else "sum") if reduce else "none"
+    warnings.warn(
+        f"size_average and reduce args will be deprecated, please use reduction='{chosen}' instead.", stacklevel=3
+    )
+    return chosen
+
+
+def check_reduction(reduction: str) -> str:
+    """Raises PyTorch's error for an unknown reduction."""
+    if reduction not in ("none", "mean", "sum"):
+        if reduction == "elementwise_mean":
+            warnings.warn(
+                "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=3
+            )
+            return "mean"
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return reduction
+
+
+def not_differentiable(function: str, argument: str, value: Any) -> None:
+    """Some kernels have no gradient for an operand and refuse one that asks for it."""
+    if value is not None and value.requires_grad and names("torch")["is_grad_enabled"]():
+        raise RuntimeError(
+            f"The function '{function}' is not differentiable with respect to argument '{argument}'. This input cannot "
+            "have requires_grad True."
+        )

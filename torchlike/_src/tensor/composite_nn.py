@@ -1,0 +1,621 @@
+"""Normalisation, attention, dropout and tensor contractions over tensors: what chooses between operators, updates
+running statistics or reads an equation."""
+
+import math
+from typing import Any
+
+from torchlike._src.core.errors import broadcast_shapes, shape_text
+from torchlike._src.tensor.composite import NN, internal, public
+from torchlike._src.tensor.namespace import F, torch
+
+# -- normalisation --------------------------------------------------------------------------------------------
+
+
+def _update(running: Any, momentum: float, value: Any) -> None:
+    running.copy_(running * (1 - momentum) + value.to(running.dtype) * momentum)
+
+
+def _update_running(running_mean: Any, running_var: Any, momentum: float, mean: Any, var: Any, count: int) -> None:
+    """Exponential averages of the batch's mean and unbiased variance."""
+    with torch.no_grad():
+        if running_mean is not None:
+            _update(running_mean, momentum, mean)
+        if running_var is not None:
+            _update(running_var, momentum, var * (count / (count - 1)) if count > 1 else var * float("inf") * 0.0)
+
+
+def _batch_norm(
+    input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float
+) -> tuple:
+    channels = input.shape[1] if input.dim() > 1 else 0
+    for name, t in (("running_mean", running_mean), ("running_var", running_var)):
+        if t is None and not training:
+            raise RuntimeError(f"{name} must be defined in evaluation mode")
+        if t is not None and t.numel() != channels:
+            raise RuntimeError(f"{name} should contain {channels} elements not {t.numel()}")
+    if not training:
+        return (internal.batch_norm_eval(input, weight, bias, running_mean, running_var, eps=float(eps)),)
+    out, mean, invstd, var = internal.batch_norm_train(input, weight, bias, eps=float(eps))
+    if running_mean is not None or running_var is not None:
+        _update_running(running_mean, running_var, momentum, mean, var, input.numel() // max(channels, 1))
+    return out, mean, invstd
+
+
+@public(NN)
+def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    """(N, C, ...) normalised per channel: by the batch's statistics in training (which update running_mean and
+    running_var in place), by the running ones otherwise. Raises ValueError for one value per channel in training."""
+    if training:
+        count = math.prod((input.shape[0], *input.shape[2:])) if input.dim() else 1
+        if count == 1:
+            raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.size()}")
+    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+@public("torch", name="batch_norm")
+def _torch_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+@public("torch")
+def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """(out, mean, 1/std); the statistics are empty outside training."""
+    found = _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    if training:
+        out, mean, invstd = found
+        return out, mean.detach(), invstd.detach()
+    empty = torch.empty(0, dtype=input.dtype, device=input.device)
+    return found[0], empty, empty.clone()
+
+
+@public("torch")
+def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
+    """(out, mean, 1/std), statistics of shape (N, groups)."""
+    out, mean, rstd = internal.group_norm(input.reshape(N, C, HxW), weight, bias, num_groups=int(group), eps=float(eps))
+    return out.reshape(input.shape), mean, rstd
+
+
+@public(NN)
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    """(..., *normalized_shape) normalised over the last dims, times weight, plus bias."""
+    if not isinstance(normalized_shape, (tuple, list)):
+        raise TypeError(
+            "layer_norm(): argument 'normalized_shape' (position 2) must be tuple of ints, not "
+            f"{type(normalized_shape).__name__}"
+        )
+    return torch.native_layer_norm(input, tuple(normalized_shape), weight, bias, float(eps))[0]
+
+
+@public("torch", name="layer_norm")
+def _torch_layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
+    return layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+@public(NN)
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    """(N, C, ...) normalised per sample and group of channels."""
+    if input.dim() < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
+    sizes = [input.shape[0] * input.shape[1] // num_groups, num_groups, *input.shape[2:]]
+    if math.prod((sizes[0], *sizes[2:])) == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(input.size())}")
+    return internal.group_norm(input, weight, bias, num_groups=int(num_groups), eps=float(eps))[0]
+
+
+@public("torch", name="group_norm")
+def _torch_group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
+    return internal.group_norm(input, weight, bias, num_groups=int(num_groups), eps=float(eps))[0]
+
+
+def _instance_norm(
+    input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool, momentum: float, eps: float
+) -> Any:
+    if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+        return internal.batch_norm_eval(input, weight, bias, running_mean, running_var, eps=float(eps))
+    out, mean, _, var = internal.instance_norm(input, weight, bias, eps=float(eps))
+    if running_mean is not None or running_var is not None:
+        count = math.prod(input.shape[2:])
+        _update_running(running_mean, running_var, momentum, mean.mean(0), var.mean(0), count)
+    return out
+
+
+@public(NN)
+def instance_norm(
+    input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5
+):
+    """(N, C, ...) normalised per sample and channel."""
+    if use_input_stats and math.prod(input.shape[2:]) == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.size()}")
+    return _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
+
+
+@public("torch", name="instance_norm")
+def _torch_instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
+    return _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
+
+
+@public(NN)
+def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+    """(N, C, ...): input / (k + alpha * mean of squares over `size` neighbouring channels) ** beta."""
+    dim = input.dim()
+    if dim < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality                          input (got {dim} dimensions)")
+    if input.numel() == 0:
+        return input
+    div = input.mul(input)
+    if dim == 3:
+        div = F.pad(div.unsqueeze(1), (0, 0, size // 2, (size - 1) // 2))
+        div = F.avg_pool2d(div, (size, 1), stride=1).squeeze(1)
+    else:
+        sizes = input.size()
+        div = div.view(sizes[0], 1, sizes[1], sizes[2], -1)
+        div = F.pad(div, (0, 0, 0, 0, size // 2, (size - 1) // 2))
+        div = F.avg_pool3d(div, (size, 1, 1), stride=1).squeeze(1).view(sizes)
+    return input / div.mul(alpha).add(k).pow(beta)
+
+
+@public(NN)
+def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+    """input / max(p-norm along dim, eps)."""
+    denominator = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    return input / denominator if out is None else torch.div(input, denominator, out=out)
+
+
+# -- attention ------------------------------------------------------------------------------------------------
+
+
+@public(NN)
+def scaled_dot_product_attention(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+):
+    """(..., L, E), (..., S, E), (..., S, Ev) -> (..., L, Ev): softmax(query @ key.T * scale + mask) @ value.
+
+    A bool mask keeps where True. `is_causal` masks keys after the query's position. `enable_gqa` lets several query
+    heads share a key and value head. scale defaults to 1 / sqrt(E)."""
+    keep = None
+    if dropout_p > 0.0:
+        batch = query.shape[:-2] if enable_gqa else broadcast_shapes(tuple(query.shape[:-2]), tuple(key.shape[:-2]))
+        shape = (*batch, query.shape[-2], key.shape[-2])
+        keep = _keep_mask(shape, query, dropout_p)
+    out = internal.attention(
+        query, key, value, attn_mask, keep,
+        dropout_p=float(dropout_p), is_causal=bool(is_causal), scale=None if scale is None else float(scale),
+        enable_gqa=bool(enable_gqa),
+    )
+    return out[0]
+
+
+# -- dropout --------------------------------------------------------------------------------------------------
+
+
+def _keep_mask(shape: Any, like: Any, p: float) -> Any:
+    """True where kept: the draws that PyTorch's kernel makes for this shape and dtype."""
+    with torch.no_grad():
+        return torch.empty(tuple(shape), dtype=like.dtype, device=like.device).bernoulli_(1 - p) != 0
+
+
+def _check_p(p: float) -> None:
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def _feature_shape(input: Any) -> tuple[int, ...]:
+    if input.dim() < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    return (input.shape[0], input.shape[1], *[1] * (input.dim() - 2))
+
+
+def _drop(input: Any, p: float, train: bool, feature: bool, alpha: bool) -> Any:
+    """The dropout of any kind, out of place."""
+    if p < 0 or p > 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
+    if p == 0 or not train or input.numel() == 0:
+        return input
+    if p == 1:
+        return input.mul(torch.zeros((), dtype=input.dtype, device=input.device))
+    keep = _keep_mask(_feature_shape(input) if feature else input.shape, input, p)
+    apply = internal.alpha_dropout_apply if alpha else internal.dropout_apply
+    return apply(input, keep, p=float(p))
+
+
+def _drop_(input: Any, p: float, train: bool, feature: bool, alpha: bool) -> Any:
+    new = _drop(input, p, train, feature, alpha)
+    return input if new is input else input.copy_(new)
+
+
+def _dropout_functions(name: str, feature: bool, alpha: bool) -> None:
+    def function(input, p, train):
+        return _drop(input, p, train, feature, alpha)
+
+    def in_place(input, p, train):
+        return _drop_(input, p, train, feature, alpha)
+
+    function.__name__ = function.__qualname__ = name
+    in_place.__name__ = in_place.__qualname__ = name + "_"
+    function.__doc__ = f"{name.replace('_', ' ')} with probability p, if train."
+    in_place.__doc__ = f"In-place version of {name}."
+    public("torch")(function)
+    public("torch")(in_place)
+
+
+for _name, _feature, _alpha in (
+    ("dropout", False, False), ("feature_dropout", True, False), ("alpha_dropout", False, True),
+    ("feature_alpha_dropout", True, True),
+):  # fmt: skip
+    _dropout_functions(_name, _feature, _alpha)
+
+
+@public("torch")
+def native_dropout(input, p, train):
+    """(dropped out, mask): the mask is True where kept."""
+    if train is False or input.numel() == 0:
+        return input.clone(), torch.ones(input.shape, dtype=torch.bool)
+    if p == 1:
+        return input.mul(0.0), torch.zeros(input.shape, dtype=torch.bool)
+    keep = _keep_mask(input.shape, input, p)
+    return internal.dropout_apply(input, keep, p=float(p)), keep
+
+
+@public(NN)
+def dropout(input, p=0.5, training=True, inplace=False):
+    """Zeroes elements with probability p in training and scales the rest by 1 / (1 - p)."""
+    _check_p(p)
+    return (_drop_ if inplace else _drop)(input, p, training, False, False)
+
+
+@public(NN)
+def alpha_dropout(input, p=0.5, training=False, inplace=False):
+    """Dropout that keeps the mean and variance of SELU's activations."""
+    _check_p(p)
+    return (_drop_ if inplace else _drop)(input, p, training, False, True)
+
+
+@public(NN)
+def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+    """alpha_dropout of whole channels."""
+    _check_p(p)
+    return (_drop_ if inplace else _drop)(input, p, training, True, True)
+
+
+def _warn(text: str) -> None:
+    import warnings
+
+    warnings.warn(text, stacklevel=3)
+
+
+def _channel_dropout(input: Any, p: float, training: bool, inplace: bool) -> Any:
+    return (_drop_ if inplace else _drop)(input, p, training, True, False)
+
+
+@public(NN)
+def dropout1d(input, p=0.5, training=True, inplace=False):
+    """(N, C, L) or (C, L): zeroes whole channels with probability p."""
+    _check_p(p)
+    if input.dim() not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. Note that dropout1d exists to provide "
+            "channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch dimension "
+            "(i.e. 2D or 3D inputs)."
+        )
+    if input.dim() == 2:
+        return _channel_dropout(input.unsqueeze(0), p, training, inplace).squeeze(0)
+    return _channel_dropout(input, p, training, inplace)
+
+
+@public(NN)
+def dropout2d(input, p=0.5, training=True, inplace=False):
+    """(N, C, H, W): zeroes whole channels with probability p."""
+    _check_p(p)
+    if input.dim() not in (3, 4):
+        _warn(
+            f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated and will result in an error in a "
+            "future release. To retain the behavior and silence this warning, please use dropout instead. Note that dropout2d "
+            "exists to provide channel-wise dropout on inputs with 2 spatial dimensions, a channel dimension, and an optional "
+            "batch dimension (i.e. 3D or 4D inputs)."
+        )
+    if input.dim() == 3:
+        _warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - input "
+            "is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a future release to "
+            "interpret the input as one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise "
+            "dropout behavior, please switch to using dropout1d instead."
+        )
+    return _channel_dropout(input, p, training, inplace)
+
+
+@public(NN)
+def dropout3d(input, p=0.5, training=True, inplace=False):
+    """(N, C, D, H, W) or (C, D, H, W): zeroes whole channels with probability p."""
+    _check_p(p)
+    if input.dim() not in (4, 5):
+        _warn(
+            f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated and will result in an error in a "
+            "future release. To retain the behavior and silence this warning, please use dropout instead. Note that dropout3d "
+            "exists to provide channel-wise dropout on inputs with 3 spatial dimensions, a channel dimension, and an optional "
+            "batch dimension (i.e. 4D or 5D inputs)."
+        )
+    if input.dim() == 4:
+        return _channel_dropout(input.unsqueeze(0), p, training, inplace).squeeze(0)
+    return _channel_dropout(input, p, training, inplace)
+
+
+# -- contractions ---------------------------------------------------------------------------------------------
+
+
+def _int_list(value: Any) -> list[int]:
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    return [int(v) for v in value] if isinstance(value, (list, tuple)) else [int(value)]
+
+
+@public("torch")
+def tensordot(a, b, dims=2, out=None):
+    """Sums of products over dims: an int (the last of a with the first of b), or a pair of lists."""
+    if isinstance(dims, (tuple, list)) or (hasattr(dims, "dim") and dims.numel() > 1):
+        dims_a, dims_b = dims
+        dims_a, dims_b = _int_list(dims_a), _int_list(dims_b)
+    else:
+        count = int(dims)
+        if count < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={count}")
+        if count > min(a.dim(), b.dim()):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={count}")
+        dims_a, dims_b = list(range(-count, 0)), list(range(count))
+    found = internal.tensordot(a, b, tuple(dims_a), tuple(dims_b))
+    return found if out is None else out.copy_(found)
+
+
+def _letters(text: str, where: int = 0) -> list[str]:
+    """Subscripts of one operand; "..." is one of them."""
+    found: list[str] = []
+    at = 0
+    while at < len(text):
+        c = text[at]
+        if c == " ":
+            at += 1
+        elif c == ".":
+            if text[at : at + 3] != "...":
+                raise RuntimeError(
+                    f"einsum(): found '.' for operand {where} that is not part of any ellipsis"
+                )
+            if "..." in found:
+                raise RuntimeError(f"einsum(): found '.' for operand {where} for which an ellipsis was already found")
+            found.append("...")
+            at += 3
+        elif c.isascii() and c.isalpha():
+            found.append(c)
+            at += 1
+        else:
+            raise _BadSubscript(at)
+    return found
+
+
+class _BadSubscript(Exception):
+    pass
+
+
+def _parse(equation: str) -> tuple[list[list[str]], list[str] | None]:
+    left, arrow, right = equation.partition("->")
+    operands: list[list[str]] = []
+    start = 0
+    for k, part in enumerate(left.split(",")):
+        try:
+            operands.append(_letters(part, k))
+        except _BadSubscript as bad:
+            raise RuntimeError(
+                f"einsum(): invalid subscript given at index {start + bad.args[0]} in the equation string, subscripts must "
+                "be in [a-zA-Z]"
+            ) from None
+        start += len(part) + 1
+    if not arrow:
+        return operands, None
+    try:
+        return operands, _letters(right)
+    except _BadSubscript as bad:
+        raise RuntimeError(
+            f"einsum(): invalid subscript given at index {len(left) + 2 + bad.args[0]} in the equation string, subscripts "
+            "must be in [a-zA-Z]"
+        ) from None
+
+
+def _from_sublists(args: tuple) -> tuple[str, list]:
+    """einsum(a, [0, 1], b, [1, 2], [0, 2]) as an equation."""
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+    def text(labels: Any) -> str:
+        out = ""
+        for label in labels:
+            if label is ...:
+                out += "..."
+                continue
+            if not 0 <= label < 52:
+                raise ValueError("einsum(): expected subscripts to be within [0, 52)")
+            out += letters[label]
+        return out
+
+    parts = [text(args[k]) for k in range(1, len(args), 2)]
+    equation = ",".join(parts)
+    operands = [args[k] for k in range(0, len(args) - 1, 2)]
+    if len(args) % 2:
+        equation += "->" + text(args[-1])
+        operands = [args[k] for k in range(0, len(args) - 2, 2)]
+    return equation, operands
+
+
+@public("torch")
+def einsum(*args):
+    """einsum(equation, *operands): sums of products by Einstein's convention, "..." broadcast. The sublist form
+    einsum(a, [0, 1], b, [1, 2], [0, 2]) works too."""
+    if len(args) < 2:
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand "
+                         "and its subscripts list")
+    if isinstance(args[0], str):
+        equation, operands = args[0], list(args[1:])
+        if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+            operands = list(operands[0])
+    else:
+        equation, operands = _from_sublists(args)
+    subscripts, output = _parse(equation)
+    _check_counts(subscripts, operands)
+    dots = max([t.dim() - (len(s) - 1) for s, t in zip(subscripts, operands, strict=True) if "..." in s], default=0)
+    spare = iter([chr(c) for c in range(0xC0, 0xC0 + 200) if chr(c).isalpha()])
+    dot_letters = [next(spare) for _ in range(max(dots, 0))]
+    full = [_fill(s, t, k, dot_letters) for k, (s, t) in enumerate(zip(subscripts, operands, strict=True))]
+    _check_sizes(full, operands)
+    if output is None:
+        counts: dict[str, int] = {}
+        for s in subscripts:
+            for letter in s:
+                if letter != "...":
+                    counts[letter] = counts.get(letter, 0) + 1
+        result = dot_letters + sorted(c for c, n in counts.items() if n == 1)
+    else:
+        result = _output(output, full, dot_letters)
+    return internal.einsum(_ascii(full, result), operands)
+
+
+def _ascii(full: list[list[str]], result: list[str]) -> str:
+    """The equation with every subscript an ASCII letter, renamed in order of appearance: equal contractions under
+    other letters are one program."""
+    names: dict[str, str] = {}
+    alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    for letters in full:
+        for letter in letters:
+            if letter not in names:
+                names[letter] = alphabet[len(names)]
+    return ",".join("".join(names[c] for c in s) for s in full) + "->" + "".join(names[c] for c in result)
+
+
+def _check_counts(subscripts: list, operands: list) -> None:
+    if len(subscripts) > len(operands):
+        raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
+    if len(subscripts) < len(operands):
+        raise RuntimeError("einsum(): more operands were provided than specified in the equation")
+
+
+def _fill(letters: list[str], t: Any, k: int, dot_letters: list[str]) -> list[str]:
+    if "..." not in letters:
+        if len(letters) != t.dim():
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({len(letters)}) does not match the number of dimensions "
+                f"({t.dim()}) for operand {k} and no ellipsis was given"
+            )
+        return letters
+    missing = t.dim() - (len(letters) - 1)
+    if missing < 0:
+        raise RuntimeError(
+            f"einsum(): the number of subscripts in the equation ({len(letters) - 1}) is more than the number of dimensions "
+            f"({t.dim()}) for operand {k}"
+        )
+    at = letters.index("...")
+    return letters[:at] + dot_letters[len(dot_letters) - missing :] + letters[at + 1 :]
+
+
+def _check_sizes(full: list[list[str]], operands: list) -> None:
+    seen: dict[str, int] = {}
+    for k, (letters, t) in enumerate(zip(full, operands, strict=True)):
+        here: dict[str, int] = {}
+        for letter, size in zip(letters, t.shape, strict=True):
+            if letter in here and here[letter] != size:
+                raise RuntimeError(
+                    f"einsum(): subscript {letter} is repeated for operand {k} but the sizes don't match, {size} != "
+                    f"{here[letter]}"
+                )
+            here[letter] = size
+        for letter, size in here.items():
+            known = seen.get(letter, 1)
+            if size != known and size != 1 and known != 1:
+                raise RuntimeError(
+                    f"einsum(): subscript {letter} has size {size} for operand {k} which does not broadcast with previously "
+                    f"seen size {known}"
+                )
+            seen[letter] = max(size, known) if size and known else 0
+
+
+def _output(output: list[str], full: list[list[str]], dot_letters: list[str]) -> list[str]:
+    known = {letter for s in full for letter in s}
+    result: list[str] = []
+    for letter in output:
+        if letter == "...":
+            result += dot_letters
+            continue
+        if letter not in known:
+            raise RuntimeError(
+                f"einsum(): output subscript {letter} does not appear in the equation for any input operand"
+            )
+        if letter in result:
+            raise RuntimeError(f"einsum(): output subscript {letter} appears more than once in the output")
+        result.append(letter)
+    return result
+
+
+def _chain_order(sizes: list[int]) -> list[list[int]]:
+    """The classic dynamic programme: where to split a chain of matrix products, by multiplications."""
+    n = len(sizes) - 1
+    cost = [[0] * n for _ in range(n)]
+    split = [[0] * n for _ in range(n)]
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            choices = [
+                (cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            ]
+            cost[i][j], split[i][j] = min(choices)
+    return split
+
+
+def _product(matrices: list, split: list[list[int]], i: int, j: int) -> Any:
+    if i == j:
+        return matrices[i]
+    k = split[i][j]
+    return torch.mm(_product(matrices, split, i, k), _product(matrices, split, k + 1, j))
+
+
+@public("torch.linalg")
+def multi_dot(tensors, *, out=None):
+    """The product of two or more matrices in the cheapest order; the first and last may be vectors."""
+    tensors = list(tensors)
+    n = len(tensors)
+    if n < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {n}")
+    for k, t in enumerate(tensors):
+        if 0 < k < n - 1 and t.dim() != 2:
+            raise RuntimeError(f"multi_dot(): tensor {k} must be 2D but got {t.dim()}D")
+    for k in (0, n - 1):
+        if tensors[k].dim() not in (1, 2):
+            which = "the first" if k == 0 else "the last"
+            raise RuntimeError(f"multi_dot(): {which} tensor must be 1D or 2D but got {tensors[k].dim()}D")
+    row, column = tensors[0].dim() == 1, tensors[-1].dim() == 1
+    matrices = list(tensors)
+    if row:
+        matrices[0] = matrices[0].unsqueeze(0)
+    if column:
+        matrices[-1] = matrices[-1].unsqueeze(-1)
+    for k in range(n - 1):
+        if matrices[k].shape[1] != matrices[k + 1].shape[0]:
+            raise RuntimeError(
+                f"multi_dot(): tensors {k} and {k + 1} with shapes {shape_text(tensors[k].shape)} and "
+                f"{shape_text(tensors[k + 1].shape)} cannot be multiplied"
+            )
+    sizes = [m.shape[0] for m in matrices] + [matrices[-1].shape[1]]
+    found = _product(matrices, _chain_order(sizes), 0, n - 1)
+    if row:
+        found = found.squeeze(0)
+    if column:
+        found = found.squeeze(-1)
+    return found if out is None else out.copy_(found)
+
+
+@public("torch")
+def chain_matmul(*matrices, out=None):
+    """The product of matrices in the cheapest order (deprecated: torch.linalg.multi_dot)."""
+    if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
+        matrices = tuple(matrices[0])
+    for m in matrices:
+        if m.dim() != 2:
+            raise RuntimeError(f"Tensor dimension is {m.dim()}, expected 2 instead.")
+    if len(matrices) == 1:
+        return matrices[0].clone()
+    return multi_dot(matrices, out=out)

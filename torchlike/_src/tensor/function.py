@@ -1,0 +1,403 @@
+"""torch.autograd.Function: operations with a gradient of the user's own."""
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from torchlike._src.autograd import tape
+from torchlike._src.autograd.grad_mode import MODE
+from torchlike._src.autograd.tape import FREED, Node, OutEdge
+from torchlike._src.tensor.call import record_taped
+from torchlike._src.tensor.tensor import Tensor, TensorBase, alias, wrap
+
+
+class FunctionCtx:
+    """What `forward` and `backward` share."""
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep inputs or outputs for backward; in-place changes of them are then errors."""
+        for t in tensors:
+            if t is not None and not isinstance(t, TensorBase):
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument {tensors.index(t)} is of type {type(t).__name__}"
+                )
+        self._to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep tensors for jvp (forward mode)."""
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *args: Any) -> None:
+        """These inputs were modified in place."""
+        self._dirty = args
+
+    def mark_non_differentiable(self, *args: Any) -> None:
+        """These outputs have no gradient."""
+        self._non_differentiable = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether gradients that did not arrive reach backward as zeros (True) or None."""
+        self._materialize = value
+
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        raise ValueError(
+            "mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked. Note that calls to "
+            "`set_()` are not tracked"
+        )
+
+
+class BackwardFunction(Node, FunctionCtx):
+    """The node of one call of a Function, and the ctx that the user's methods get."""
+
+    __slots__ = ("__dict__",)
+
+    _to_save: tuple = ()
+    _dirty: tuple = ()
+    _non_differentiable: tuple = ()
+    _materialize = True
+    _saved: Any = ()
+    needs_input_grad: tuple = ()
+
+    def __init__(self, cls: type, edges: tuple) -> None:
+        Node.__init__(self, edges, ())
+        self._forward_cls = cls
+
+    def name(self) -> str:
+        return self._forward_cls.__name__ + "Backward"
+
+    def __repr__(self) -> str:
+        return f"<torch.autograd.function.{self.name()} object at {id(self):#x}>"
+
+    def apply(self, *args: Any) -> Any:
+        """Call the user's backward."""
+        return self._forward_cls.backward(self, *args)
+
+    @property
+    def saved_tensors(self) -> tuple:
+        """What save_for_backward kept; RuntimeError after it was freed or modified in place."""
+        if self._saved is None:
+            raise RuntimeError(FREED)
+        out = []
+        for item in self._saved:
+            if item is None:
+                out.append(None)
+                continue
+            value, storage, version, edge = item
+            if storage.version != version:
+                shape = ", ".join(map(str, value.aval.shape))
+                raise RuntimeError(
+                    "one of the variables needed for gradient computation has been modified by an inplace operation: "
+                    f"[{value.aval.dtype.type_name} [{shape}]]{_source(edge, self)} is at version {storage.version}; expected version "
+                    f"{version} instead. Hint: enable anomaly detection to find the operation that failed to compute its "
+                    "gradient, with torch.autograd.set_detect_anomaly(True)."
+                )
+            t = wrap(value)
+            if isinstance(edge, tuple):
+                t._rg = True
+                t._gf = self if edge[1] == 0 else OutEdge(self, edge[1])
+            elif isinstance(edge, Tensor):
+                t = edge if edge._read() is value else t
+                if t is not edge:
+                    tape.connect(t, edge)
+            else:
+                tape.connect(t, edge)
+            out.append(t)
+        return tuple(out)
+
+    saved_variables = saved_tensors
+
+    def _pull(self, grads: Sequence, keep: bool) -> list:
+        full = []
+        for g, a in zip(grads, self.outs, strict=True):
+            if g is None and self._materialize:
+                g = wrap(tape.zeros_like(a))
+            full.append(g)
+        if self._saved is None:
+            raise RuntimeError(FREED)
+        cls = self._forward_cls
+        vjp = cls.__dict__.get("vjp", None)
+        result = (vjp or cls.backward)(self, *full)
+        if not keep:
+            self._saved = None if self._saved else ()
+        results = list(result) if isinstance(result, (tuple, list)) else [result]
+        count = len(self._is_tensor)
+        if len(results) > count and all(r is None for r in results[count:]):
+            results = results[:count]
+        if len(results) != count:
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients (expected {count}, got {len(results)})"
+            )
+        out = []
+        for k, (edge, here, r) in enumerate(zip(self._all_edges, self._is_tensor, results, strict=True)):
+            if not here:
+                if r is not None:
+                    raise RuntimeError(
+                        f"function {self.name()} returned a gradient different from None at position {k + 1}, but the corresponding "
+                        "forward input was not a Variable"
+                    )
+                continue
+            if edge is None:
+                continue
+            if r is not None and not isinstance(r, TensorBase):
+                raise TypeError(f"expected Variable or None (got {type(r).__name__})")
+            out.append(None if r is None else self._fit(r, k))
+        return out
+
+    def _fit(self, g: Tensor, k: int) -> Tensor:
+        want = self._input_avals[k]
+        if g._aval.shape != want.shape:
+            lead = g._aval.ndim - want.ndim
+            fits = lead >= 0 and all(b in (1, a) for a, b in zip(g._aval.shape[lead:], want.shape, strict=True))
+            if not fits:
+                raise RuntimeError(
+                    f"Function {self.name()} returned an invalid gradient at index {k} - got {list(g._aval.shape)} but expected "
+                    f"shape compatible with {list(want.shape)}"
+                )
+            from torchlike._src.tensor.namespace import torch
+
+            dims = tuple(range(lead)) + tuple(
+                lead + d for d, n in enumerate(want.shape) if n == 1 and g._aval.shape[lead + d] != 1
+            )
+            g = torch.sum(g, dims, keepdim=False).reshape(want.shape) if dims else g.reshape(want.shape)
+        if g._aval.dtype is not want.dtype:
+            g = g.to(want.dtype)
+        return g
+
+    def pull(self, grads: list, keep: bool) -> Sequence:
+        tensors = [None if g is None else wrap(g) for g in grads]
+        return [None if g is None else g._read() for g in self._pull(tensors, keep)]
+
+    def pull_graph(self, grads: list, keep: bool) -> Sequence:
+        return self._pull(grads, keep)
+
+    @property
+    def next_functions(self) -> tuple:
+        return tuple(tape.public_edge(e) for e, here in zip(self._all_edges, self._is_tensor, strict=True) if here)
+
+
+def _source(edge: Any, node: Node) -> str:
+    if isinstance(edge, tuple):
+        return f", which is output {edge[1]} of {node.name()},"
+    if isinstance(edge, OutEdge):
+        return f", which is output {edge.nr} of {edge.node.name()},"
+    if isinstance(edge, Node):
+        return f", which is output 0 of {edge.name()},"
+    return ""
+
+
+class FunctionMeta(type):
+    """Gives each Function its backward node class, so that isinstance and names work as in PyTorch."""
+
+    def __init__(cls, name: str, bases: tuple, attrs: dict) -> None:
+        backward_name = name + "Backward"
+        cls._backward_cls = type(backward_name, (BackwardFunction,), {"__slots__": ()})
+        super().__init__(name, bases, attrs)
+
+
+class _SingleLevelFunction(metaclass=FunctionMeta):
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """The operation: forward(ctx, *args), or forward(*args) with setup_context(ctx, inputs, output)."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: Any) -> Any:
+        """Save what backward needs, where forward has no ctx."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """The gradients of forward's arguments from those of its results."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode AD."
+        )
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Forward-mode derivative."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+
+class Function(_SingleLevelFunction):
+    """An operation with its own gradient: subclass, define static `forward` and `backward`, call `apply`."""
+
+    generate_vmap_rule = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        import warnings
+
+        warnings.warn(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on "
+            "the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with "
+            "static forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True.")
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run forward, and put this call on the tape if an argument requires grad."""
+        if kwargs:
+            import inspect
+
+            bound = inspect.signature(cls.forward).bind(*args, **kwargs) if cls.setup_context is not _SingleLevelFunction.setup_context else None
+            if bound is None:
+                raise TypeError("apply() takes no keyword arguments")
+            bound.apply_defaults()
+            args = bound.args
+        return _apply(cls, args)
+
+
+def _apply(cls: Any, args: tuple) -> Any:
+    is_tensor = [isinstance(a, TensorBase) for a in args]
+    needs = tuple(bool(here and a._rg) for here, a in zip(is_tensor, args, strict=True))
+    tracked = MODE.enabled and any(needs)
+    all_edges = tuple(a._edge() if n else None for a, n in zip(args, needs, strict=True))
+    node = cls._backward_cls(cls, tuple(e for e in all_edges if e is not None) if tracked else ())
+    node._all_edges = all_edges
+    node._is_tensor = is_tensor
+    node.needs_input_grad = needs
+    node._input_avals = [a._aval if here else None for here, a in zip(is_tensor, args, strict=True)]
+    separate = cls.setup_context is not _SingleLevelFunction.setup_context
+    before = MODE.enabled
+    MODE.enabled = False
+    try:
+        if separate:
+            output = cls.forward(*args)
+            cls.setup_context(node, args, output)
+        else:
+            output = cls.forward(node, *args)
+    finally:
+        MODE.enabled = before
+    single = not isinstance(output, (tuple, list))
+    outputs = [output] if single else list(output)
+    if not any(isinstance(o, TensorBase) for o in outputs) and tracked and single:
+        raise TypeError(
+            f"expected Tensor or tuple of Tensor (got {type(output).__name__}) for return value 0"
+        )
+    results = _hang(node, args, outputs, tracked)
+    _save(node, args, outputs, results, tracked)
+    node.__dict__.pop("_to_save", None)
+    node.__dict__.pop("_dirty", None)
+    node.__dict__.pop("_non_differentiable", None)
+    return results[0] if single else tuple(results)
+
+
+def _hang(node: Any, args: tuple, outputs: list, tracked: bool) -> list:
+    dirty = {id(t) for t in node._dirty}
+    plain = {id(t) for t in node._non_differentiable}
+    inputs = {id(a): a for a in args if isinstance(a, TensorBase)}
+    for t in node._dirty:
+        if id(t) not in {id(o) for o in outputs}:
+            raise RuntimeError(
+                "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
+                "modified inplace must all be outputs of the Function."
+            )
+        if tracked and t._rg and t._gf is None and MODE.enabled:
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    results = []
+    avals = []
+    nr = 0
+    for o in outputs:
+        if not isinstance(o, TensorBase):
+            results.append(o)
+            continue
+        avals.append(o._aval)
+        dtype = o._aval.dtype
+        differentiable = id(o) not in plain and (dtype.is_floating_point or dtype.is_complex)
+        if id(o) in inputs and id(o) not in dirty:
+            o = _view_of(o)  # an input returned as it is becomes a view of it, so that input and output differ
+        elif (o._gf is not None or (o._rg and not differentiable)) and id(o) not in dirty:
+            o = alias(o)
+        if tracked and differentiable:
+            o._rg = True
+            o._gf = node if nr == 0 else OutEdge(node, nr)
+        elif id(o) not in inputs:
+            o._rg = False
+        results.append(o)
+        nr += 1
+    node.outs = tuple(avals)
+    if tracked:
+        record_taped()
+    return results
+
+
+def _view_of(t: Tensor) -> Tensor:
+    out = alias(t)
+    out._base_tensor = None
+    return out
+
+
+def _save(node: Any, args: tuple, outputs: list, results: list, tracked: bool) -> None:
+    saved = []
+    for t in node._to_save:
+        if t is None:
+            saved.append(None)
+            continue
+        edge: Any = None
+        for k, o in enumerate(outputs):
+            if o is t and not any(a is t for a in args):
+                edge = ("out", k) if tracked and isinstance(results[k], TensorBase) and results[k]._rg else None
+                break
+        else:
+            if t._rg:
+                edge = t._edge()
+        saved.append((t._read(), t._s, t._s.version, edge))
+    node._saved = tuple(saved)
+
+
+def once_differentiable(fn: Any) -> Any:
+    """Decorator for a backward that cannot itself be differentiated: double backward raises."""
+
+    @functools.wraps(fn)
+    def wrapper(ctx: Any, *args: Any) -> Any:
+        before = MODE.enabled
+        MODE.enabled = False
+        try:
+            outputs = fn(ctx, *args)
+        finally:
+            MODE.enabled = before
+        if not before:
+            return outputs
+        if not any(isinstance(a, TensorBase) and a._rg for a in args):
+            return outputs
+        items = outputs if isinstance(outputs, tuple) else (outputs,)
+        out = []
+        for o in items:
+            if o is not None:
+                o = o.detach()
+                o._rg = True
+                o._gf = _ErrorNode(tuple(a._edge() for a in args if isinstance(a, TensorBase) and a._rg), (o._aval,))
+            out.append(o)
+        return tuple(out) if isinstance(outputs, tuple) else out[0]
+
+    return wrapper
+
+
+class _ErrorNode(Node):
+    __slots__ = ()
+
+    def name(self) -> str:
+        return "torch::autograd::Error"
+
+    def pull(self, grads: list, keep: bool) -> Sequence:
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+    pull_graph = pull
+
+
+for _cls in (FunctionCtx, BackwardFunction, Function):
+    _cls.__module__ = "torch.autograd.function"
