@@ -3,7 +3,7 @@
 import warnings
 from typing import Any
 
-from torchlike._src.autograd.grad_mode import Anomaly
+from torchlike._src.autograd.grad_mode import Anomaly, set_anomaly
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
@@ -20,10 +20,10 @@ class detect_anomaly:
 
     def __enter__(self) -> None:
         self.before = (Anomaly.enabled, Anomaly.check_nan)
-        Anomaly.enabled, Anomaly.check_nan = True, self.check_nan
+        set_anomaly(True, self.check_nan)
 
     def __exit__(self, *unused: Any) -> None:
-        Anomaly.enabled, Anomaly.check_nan = self.before
+        set_anomaly(*self.before)
 
 
 class set_detect_anomaly:
@@ -31,10 +31,10 @@ class set_detect_anomaly:
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self.before = (Anomaly.enabled, Anomaly.check_nan)
-        Anomaly.enabled, Anomaly.check_nan = mode, check_nan
+        set_anomaly(mode, check_nan)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *unused: Any) -> None:
-        Anomaly.enabled, Anomaly.check_nan = self.before
+        set_anomaly(*self.before)

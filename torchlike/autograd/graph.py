@@ -5,6 +5,7 @@ from typing import Any
 
 from torchlike._src.autograd import tape
 from torchlike._src.autograd.tape import Node
+from torchlike._src.engine.record import set_slow
 from torchlike._src.tensor.call import SavedHooks
 from torchlike._src.tensor.tensor import Tensor
 
@@ -43,6 +44,8 @@ class saved_tensors_hooks:
 
     def __enter__(self) -> None:
         SavedHooks.stack.append((self.pack_hook, self.unpack_hook))
+        set_slow("saved hooks", True)
 
     def __exit__(self, *unused: object) -> None:
         SavedHooks.stack.pop()
+        set_slow("saved hooks", bool(SavedHooks.stack))

@@ -1,2 +1,11 @@
-from torchlike.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+"""`torch.nn`: modules, parameters, functional layers."""
+
+from torchlike.nn.parameter import (  # isort: skip
+    Buffer,
+    Parameter,
+    UninitializedBuffer,
+    UninitializedParameter,
+)
+from torchlike.nn import functional, init, modules, utils
 from torchlike.nn.modules import *
+from torchlike.nn.utils.memory_format import factory_kwargs

@@ -14,7 +14,7 @@ from typing import Any
 from torchlike._src.autograd.grad_mode import MODE, Anomaly
 from torchlike._src.core.aval import Aval
 from torchlike._src.engine import Value, record
-from torchlike._src.ops.declare import pullback
+from torchlike._src.ops.declare import camel, pullback
 from torchlike._src.ops.kernels import ADD, ONES, ZEROS
 
 _sequence = itertools.count().__next__
@@ -48,11 +48,16 @@ class Node:
     """What users see as `grad_fn`. `edges[k]` says where operand k's gradient goes: a Node, an OutEdge, a leaf
     tensor, or None."""
 
-    __slots__ = ("__weakref__", "edges", "extra", "outs", "seq")
+    __slots__ = ("__weakref__", "_outs", "edges", "extra", "seq")
+
+    @property
+    def outs(self) -> Sequence[Aval]:
+        """The results' shapes and dtypes."""
+        return self._outs
 
     def __init__(self, edges: tuple, outs: Sequence[Aval]) -> None:
         self.edges = edges
-        self.outs = outs
+        self._outs = outs
         self.seq = _sequence()
         self.extra: dict | None = {"stack": traceback.format_stack()} if Anomaly.enabled else None
 
@@ -111,30 +116,62 @@ class Node:
         return self._extra("tensor").setdefault(nr, {})
 
 
+class GradPlan:
+    """What a kernel's node needs to know, for one choice of operands that need a gradient. Made once per kernel."""
+
+    __slots__ = ("inputs", "kernel", "label", "need", "outputs", "pull", "saves")
+
+    def __init__(self, kernel: Any, need: tuple[bool, ...], label: str | None = None) -> None:
+        self.kernel = kernel
+        self.need = need
+        self.label = label
+        self.inputs, self.outputs = kernel.plan(need)
+        self.saves = bool(self.inputs or self.outputs)
+        self.pull = pullback(kernel, need, (True,) * len(kernel.outs))
+
+
+def grad_plan(kernel: Any, need: tuple[bool, ...], label: str | None = None) -> GradPlan | None:
+    """The plan for these operands; None if no result of the kernel can have a gradient."""
+    key = (need, label)
+    found = kernel.grad_plans.get(key, 0)
+    if found == 0:
+        possible = any(a.dtype.is_floating_point or a.dtype.is_complex for a in kernel.outs)
+        found = GradPlan(kernel, need, label) if possible and kernel.op.differentiable else None
+        kernel.grad_plans[key] = found
+    return found
+
+
 class OpNode(Node):
     """The node of a declared operator: its gradient is the kernel's pullback."""
 
-    __slots__ = ("kernel", "label", "need", "saved")
+    __slots__ = ("plan", "saved")
 
-    def __init__(
-        self, kernel: Any, edges: tuple, need: tuple[bool, ...], saved: tuple | None, label: str | None = None
-    ) -> None:
+    def __init__(self, plan: GradPlan, edges: tuple, saved: tuple | None) -> None:
         self.edges = edges
-        self.outs = kernel.outs
         self.seq = _sequence()
         self.extra = {"stack": traceback.format_stack()} if Anomaly.enabled else None
-        self.kernel = kernel
-        self.need = need
-        self.saved = saved  # ((value or number, storage or None, version), …) in the order of the save plan
-        self.label = label
+        self.plan = plan
+        self.saved = saved  # ((value or number, storage or None, version), …) in the order of the plan
+
+    @property
+    def outs(self) -> Sequence[Aval]:
+        return self.plan.kernel.outs
+
+    @property
+    def kernel(self) -> Any:
+        return self.plan.kernel
+
+    def relabel(self, label: str) -> None:
+        """Show another name."""
+        self.plan = grad_plan(self.plan.kernel, self.plan.need, label)
 
     def name(self) -> str:
-        if self.label is not None:
-            return self.label
-        kernel = self.kernel
+        if self.plan.label is not None:
+            return self.plan.label
+        kernel = self.plan.kernel
         label = kernel.cache.get("grad_name")
         if label is None:
-            label = getattr(kernel.op, "grad_name", None) or f"{kernel.op.name}Backward0"
+            label = getattr(kernel.op, "grad_name", None) or camel(kernel.op.name)
             if callable(label):
                 label = label(**kernel.op._checked_arguments(kernel.static, kernel.specs))
             kernel.cache["grad_name"] = label
@@ -162,7 +199,7 @@ class OpNode(Node):
         return out
 
     def _damage(self, k: int, storage: Any, version: int) -> str:
-        inputs, outputs = pullback(self.kernel, self.need, (True,) * len(self.outs)).plan
+        inputs, outputs = self.plan.inputs, self.plan.outputs
         value = self.saved[k][0]
         shape = ", ".join(map(str, value.aval.shape))
         kind = f"[{value.aval.dtype.type_name} [{shape}]]" if shape else f"[{value.aval.dtype.type_name} []]"
@@ -185,16 +222,19 @@ class OpNode(Node):
         )
 
     def pull(self, grads: list, keep: bool) -> Sequence:
-        given = ALL_GIVEN.get(len(grads)) if None not in grads else None
-        if given is None:
-            given = tuple(g is not None for g in grads)
+        plan = self.plan
+        found = plan.pull
+        if None in grads:
+            given = tuple([g is not None for g in grads])
             grads = [g for g in grads if g is not None]
-        found = pullback(self.kernel, self.need, given)
-        return record(found, (), (*self._saved_values(keep), *grads))
+            found = pullback(plan.kernel, plan.need, given)
+        if plan.saves:
+            return record(found, (), (*self._saved_values(keep), *grads))
+        return record(found, (), grads)
 
     def pull_graph(self, grads: list, keep: bool) -> Sequence:
         given = tuple(g is not None for g in grads)
-        found = pullback(self.kernel, self.need, given)
+        found = pullback(self.plan.kernel, self.plan.need, given)
         inputs, outputs = found.plan
         values = self._saved_values(keep)
         operands: list = []
@@ -216,9 +256,6 @@ def note_stack(node: Node) -> None:
     """Anomaly mode: remember where the forward call was made."""
     node._extra("stack")
     node.extra["stack"] = traceback.format_stack()
-
-
-ALL_GIVEN = {n: (True,) * n for n in range(1, 9)}
 
 
 def connect(tensor: Any, edge: Any) -> None:

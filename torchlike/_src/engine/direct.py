@@ -55,16 +55,22 @@ def run(op: Any, static: tuple, operands: Sequence) -> tuple[Any, list[Value]]:
 def direct_mode(enabled: bool = True) -> Iterator[None]:
     """Within this context, operations run when they are called (as with TORCHLIKE_EAGER=1)."""
     flush.flush(reason="direct mode")
-    before, record.direct = record.direct, enabled
+    before = record.direct
+    set_direct(enabled)
     try:
         yield
     finally:
-        record.direct = before
+        set_direct(before)
+
+
+def set_direct(enabled: bool) -> None:
+    record.direct = enabled
+    record.set_slow("direct", enabled)
 
 
 def install() -> None:
     record.direct_hook = run
-    record.direct = os.environ.get("TORCHLIKE_EAGER", "0") not in ("", "0")
+    set_direct(os.environ.get("TORCHLIKE_EAGER", "0") not in ("", "0"))
 
 
 install()

@@ -11,7 +11,7 @@ from typing import Any
 
 from torchlike._src.core.aval import Aval
 from torchlike._src.engine import stats
-from torchlike._src.engine.values import Trace, TreeNode, Value
+from torchlike._src.engine.values import MAX_LOOSE_DEPTH, Trace, TreeNode, Value
 
 ROOT = TreeNode(None, (), None, (), ())
 LOCK = threading.RLock()
@@ -19,14 +19,20 @@ KERNELS: dict = {}
 MAX_KERNELS = 50_000
 MAX_DEPTH = 12_000
 """Operations in one trace before it is cut: more than a step of any model that compiles in reasonable time."""
-MAX_LOOSE_DEPTH = 512
-"""The same while nothing in the trace needs a gradient: a loop that computes and never reads."""
 NUMBERS = {float: "f", int: "i", bool: "b", complex: "c"}
 
 flush_hook: Any = None
 """Set by the flush module: flush_hook(trace, reason)."""
 direct_hook: Any = None
 """Set by the direct module: runs an operation at once."""
+
+
+def set_slow(reason: str, on: bool) -> None:
+    """Note or clear a reason for the general path."""
+    if on:
+        SLOW.add(reason)
+    else:
+        SLOW.discard(reason)
 
 
 class _Local(threading.local):
@@ -40,6 +46,9 @@ class _Local(threading.local):
 
 
 TRACES: list[Trace] = []
+SLOW: set[str] = set()
+"""Why operations must take the general path: "threads", "direct", "autocast", "anomaly", "saved hooks", "inference".
+Empty in an ordinary training loop, which then runs the generated code without looking further."""
 _threaded = False
 direct = False
 """True in direct mode: operations run when they are called."""
@@ -49,6 +58,7 @@ def _go_threaded() -> None:
     """From the second thread on, recording takes a lock, so that any thread can flush another's trace."""
     global _threaded
     _threaded = True
+    SLOW.add("threads")
     me = threading.get_ident()
     for trace in TRACES:
         for _ in range(10_000):  # an operation that began before the lock was in use ends within microseconds
@@ -149,9 +159,43 @@ def _record(op: Any, static: tuple, operands: Sequence) -> tuple[Any, list[Value
         values.extend(out)
     trace.node = node
     trace.busy = False
-    if node.depth > MAX_LOOSE_DEPTH and (not trace.taped or node.depth > MAX_DEPTH):
-        flush_hook(trace, "length")
+    if node.bound:
+        check_length(trace)
     return node.kernel, out
+
+
+def check_length(trace: Trace) -> None:
+    """Cut a trace that has become long."""
+    depth = trace.node.depth
+    if depth > MAX_DEPTH or (depth > MAX_LOOSE_DEPTH and not trace.taped):
+        flush_hook(trace, "length")
+
+
+MAIN = _local.trace
+"""The importing thread's trace: the only one unless SLOW says otherwise."""
+
+
+def new_leaf(trace: Trace, value: Value, parent: TreeNode) -> Any:
+    """The key of a value that the open trace does not know yet; None if the general path must look at it. The trace is
+    busy, so an error before the operation is complete takes the leaf back."""
+    array = value.array
+    if array is None or type(array) not in PLAIN:
+        trace.recover()
+        return None
+    leaves = trace.leaves
+    value.index = -1 - len(leaves)
+    value.epoch = trace.epoch
+    leaves.append(value)
+    return value.aval
+
+
+def grow_or_recover(trace: Trace, parent: TreeNode, key: tuple) -> TreeNode:
+    """`grow`, for generated code: an error leaves the trace as it was."""
+    try:
+        return grow(trace, parent, key)
+    except BaseException:
+        trace.recover()
+        raise
 
 
 NEW = Value.__new__

@@ -36,11 +36,18 @@ class Epoch:
         self.trace = trace
 
 
+MAX_LOOSE_DEPTH = 512
+"""Operations in one trace, while none of them needs a gradient, before it is cut: a loop that computes and never reads."""
+
+
 class TreeNode:
     """A point in the tree of known traces: one recorded operation after a known history."""
 
     __slots__ = (
-        "children", "count", "depth", "floats", "index", "ints", "kernel", "key", "leaves",
+        "aval",
+        "bound",
+        "children",
+        "grad_plans", "count", "depth", "floats", "index", "ints", "kernel", "key", "leaves",
         "line", "outs", "parent", "plan", "programs", "refs", "size", "values", "visits", "complexes", "used",
     )  # fmt: skip
 
@@ -57,6 +64,8 @@ class TreeNode:
         self.visits = 0
         self.used = 0
         self.count = len(outs)
+        self.aval = outs[0] if outs else None
+        self.grad_plans: dict = {}
         if parent is None:
             self.depth = self.index = self.values = self.leaves = self.size = 0
             self.floats = self.ints = self.complexes = 0
@@ -69,6 +78,7 @@ class TreeNode:
             self.ints = parent.ints + sum(1 for r in refs if r == "i" or r == "b")
             self.complexes = parent.complexes + sum(1 for r in refs if r == "c")
             self.size = parent.size + sum(a.numel for a in outs)
+        self.bound = self.depth > MAX_LOOSE_DEPTH
 
     def path(self) -> "list[TreeNode]":
         """From the first operation to this one."""

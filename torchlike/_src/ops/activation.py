@@ -114,7 +114,7 @@ def leaky_relu(input: T, negative_slope: S = 0.01):
 def check_prelu(input: Aval, weight: Aval) -> None:
     if input.dtype is not weight.dtype:
         raise RuntimeError(
-            f"prelu: Type promoting not supported. Got {input.dtype.cpp_name} and {weight.dtype.cpp_name}"
+            f"prelu: Type promoting not supported. Got {input.dtype.scalar_name} and {weight.dtype.scalar_name}"
         )
     if weight.numel != 1:
         if input.ndim == 0:

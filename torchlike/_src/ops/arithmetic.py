@@ -7,7 +7,7 @@ from jax import lax
 
 from torchlike._src.core.dtype import BOOL
 from torchlike._src.ops.declare import TS, Promote, S, T, op
-from torchlike._src.ops.elementwise import choose, common_dtype, kind_of, rejects, zeros
+from torchlike._src.ops.elementwise import choose, common_dtype, kind_of, no_gradient, rejects, zeros
 
 NO_BOOL_MINUS = "Subtraction, the `-` operator, with {what} is not supported. {instead}"
 NO_INTEGER_ADDCDIV = (
@@ -71,7 +71,7 @@ def _times_minus_alpha(g: Any, alpha: Any) -> Any:
     dunders=("__add__", "__radd__"),
     vjp={"input": _same, "other": _same},
 )
-def add(input: T, other: TS):
+def add(input: TS, other: TS):
     """input + other."""
     return input + other
 
@@ -86,7 +86,7 @@ def add(input: T, other: TS):
     vjp={"input": _same, "other": _negative},
     grad_name=lambda input, **_: "RsubBackward1" if isinstance(input, type) else "SubBackward0",
 )
-def sub(input: T, other: TS):
+def sub(input: TS, other: TS):
     """input - other."""
     return input - other
 
@@ -164,7 +164,7 @@ def neg(input: T):
     aliases=("multiply",),
     vjp={"input": lambda g, other: g * jnp.conj(other), "other": lambda g, input: g * jnp.conj(input)},
 )
-def mul(input: T, other: TS):
+def mul(input: TS, other: TS):
     """input * other."""
     return input * other
 
@@ -179,7 +179,7 @@ def mul(input: T, other: TS):
         "other": lambda g, input, other: -g * jnp.conj((input / other) / other),
     },
 )
-def div(input: T, other: TS):
+def div(input: TS, other: TS):
     """input / other, in floating point."""
     return input / other
 
@@ -223,10 +223,6 @@ def floored_remainder(a: Any, b: Any) -> Any:
     return choose((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
 
 
-def _zero(g: Any) -> Any:
-    return zeros(g)
-
-
 @op(
     promote=Promote.DEFAULT,
     elementwise=True,
@@ -234,7 +230,7 @@ def _zero(g: Any) -> Any:
     namespaces=(),
     check=rejects("div_trunc_cpu", "bc"),
     grad_name="DivBackward2",
-    vjp={"input": _zero, "other": _zero},
+    vjp={"input": no_gradient, "other": no_gradient},
 )
 def _div_trunc(input: T, other: TS):
     """input / other, rounded toward zero."""
@@ -248,7 +244,7 @@ def _div_trunc(input: T, other: TS):
     namespaces=(),
     check=rejects("div_floor_cpu", "bc"),
     grad_name="DivBackward2",
-    vjp={"input": _zero, "other": _zero},
+    vjp={"input": no_gradient, "other": no_gradient},
 )
 def _div_floor(input: T, other: TS):
     """input / other, rounded down."""
@@ -264,7 +260,7 @@ def _div_floor(input: T, other: TS):
     grad_name="torch::autograd::NotImplemented",
     vjp={},
 )
-def floor_divide(input: T, other: TS):
+def floor_divide(input: TS, other: TS):
     """input / other, rounded down. It has no derivative, as in PyTorch."""
     return floored_quotient(input, other)
 

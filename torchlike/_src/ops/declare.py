@@ -238,7 +238,7 @@ class Op(RawOp):
 class Kernel:
     """An operator with everything static resolved: what a program is made of. Interned by the engine."""
 
-    __slots__ = ("__weakref__", "cache", "op", "outs", "plans", "pullbacks", "specs", "static")
+    __slots__ = ("__weakref__", "cache", "grad_plans", "op", "outs", "plans", "pullbacks", "specs", "static")
 
     def __init__(self, op: Any, static: tuple, specs: tuple, outs: tuple[Aval, ...]) -> None:
         self.op = op
@@ -246,6 +246,7 @@ class Kernel:
         self.specs = specs
         self.outs = outs
         self.plans: dict = {}
+        self.grad_plans: dict = {}
         self.pullbacks: dict = {}
         self.cache: dict = {}
 

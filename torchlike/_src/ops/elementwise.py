@@ -11,7 +11,7 @@ from torchlike._src.core.dtype import BOOL, COMPLEX, INT
 from torchlike._src.core.dtype import dtype as DType
 from torchlike._src.core.promotion import Promote, promote
 
-__all__ = ["arrays_equal_dtype", "choose", "common_dtype", "is_integral", "kind_of", "no_gradient", "rejects", "zeros"]
+__all__ = ["choose", "common_dtype", "kind_of", "no_gradient", "rejects", "zeros"]
 
 
 def common_dtype(*operands: Any) -> DType:
@@ -28,11 +28,6 @@ def kind_of(d: DType) -> str:
     if d.category == COMPLEX:
         return "c"
     return "h" if d.itemsize == 2 else "f"
-
-
-def is_integral(d: DType) -> bool:
-    """Integers, without bool."""
-    return d.category == INT
 
 
 def rejects(
@@ -55,12 +50,6 @@ def rejects(
             raise error(text or f"\"{kernel}\" not implemented for '{found.scalar_name}'")
 
     return check
-
-
-def arrays_equal_dtype(expected: Aval, given: Any, text: str) -> None:
-    """RuntimeError `text` (with {a} and {b} for the dtypes) unless both have one dtype; numbers always fit."""
-    if isinstance(given, Aval) and given.dtype is not expected.dtype:
-        raise RuntimeError(text.format(a=expected.dtype.scalar_name, b=given.dtype.scalar_name))
 
 
 def choose(condition: Any, on_true: Any, on_false: Any) -> Any:

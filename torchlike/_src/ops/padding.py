@@ -22,18 +22,22 @@ def pad_pairs(ndim: int, pad: tuple) -> list[tuple[int, int]]:
     return [(0, 0)] * (ndim - len(pairs)) + pairs[::-1]
 
 
-def _constant_check(input: Aval, value: Any, pad: tuple) -> None:
-    if len(pad) % 2:
-        raise RuntimeError("Padding length must be divisible by 2")
+def _length_check(input: Aval, pad: tuple) -> None:
     if len(pad) > 2 * input.ndim:
         raise RuntimeError(
             "Padding length should be less than or equal to two times the input dimension but got padding length "
             f"{len(pad)} and input of dimension {input.ndim}"
         )
+
+
+def _constant_check(input: Aval, value: Any, pad: tuple) -> None:
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    _length_check(input, pad)
     for k, (n, (before, after)) in enumerate(zip(input.shape, pad_pairs(input.ndim, pad), strict=True)):
+        if n + min(before, 0) + min(after, 0) < 0:
+            raise RuntimeError("narrow(): length must be non-negative.")
         if n + before + after < 0:
-            if n + min(before, 0) + min(after, 0) < 0:
-                raise RuntimeError("narrow(): length must be non-negative.")
             raise RuntimeError(
                 f"The input size {n}, plus negative padding {before} and {after} resulted in a negative output size, "
                 f"which is invalid. Check dimension {k} of your input."
@@ -78,6 +82,7 @@ _SIDES = {1: "W", 2: "HW", 3: "DHW"}
 def _spatial_check(mode: str) -> Any:
     def check(input: Aval, pad: tuple) -> None:
         count = len(pad) // 2
+        _length_check(input, pad)
         if len(pad) not in (2, 4, 6) or input.ndim not in (count + 1, count + 2):
             raise NotImplementedError(
                 f"Padding size {len(pad)} is not supported for {input.ndim}D input tensor.{_COMBINATIONS}"
@@ -109,8 +114,9 @@ def _source_places(mode: str, n: int, before: int, after: int) -> np.ndarray:
     places = np.arange(-before, n + after)
     if mode == "replicate":
         return np.clip(places, 0, n - 1)
-    if mode == "circular":
-        return places % n
+    if mode == "circular":  # what is left after cropping wraps around
+        first, left = max(-before, 0), n + min(before, 0) + min(after, 0)
+        return first + (places - first) % max(left, 1)
     return np.where(places < 0, -places, np.where(places >= n, 2 * (n - 1) - places, places))
 
 

@@ -262,6 +262,8 @@ def tile(input: T, dims):
 def _interleave_check(input: Aval, repeats: int, dim: Any) -> None:
     if dim is not None:
         canonical_dim(dim, input.ndim)
+        if not input.ndim:
+            canonical_dim(1, 0)  # PyTorch looks at the dim after it
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
 
@@ -497,7 +499,7 @@ def _slice_bounds(size: int, start: Any, end: Any, step: int) -> tuple[int, int]
 def _slice_scatter_check(input: Aval, src: Aval, dim: int, start: Any, end: Any, step: int) -> None:
     dim = canonical_dim(dim, input.ndim)
     if not input.ndim:
-        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     start, end = _slice_bounds(input.shape[dim], start, end, step)
     count = math.ceil((end - start) / step)
     _same_size(src, (*input.shape[:dim], count, *input.shape[dim + 1 :]))

@@ -79,7 +79,8 @@ def _inner_bounds(lo: int, hi: int, dtype: np.dtype) -> tuple[int, int]:
 
 
 def _fill_between(gen: HostGenerator, shape: Shape, dtype: np.dtype, lo: int, hi: int) -> Array:
-    checks.require(lo < hi, f"random_ expects 'from' to be less than 'to', but got from={lo} >= to={hi}")
+    if not lo < hi:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={lo} >= to={hi}")
     if dtype in PRECISION:
         lo, hi = _inner_bounds(lo, hi, dtype)
         checks.require(
@@ -279,7 +280,8 @@ def dropout_noise(gen: HostGenerator, shape: Shape, p: float) -> Array:
     Raises:
         RuntimeError: p outside [0, 1].
     """
-    checks.require(0.0 <= p <= 1.0, f"dropout probability has to be between 0 and 1, but got {checks.shown(p)}")
+    if not 0.0 <= p <= 1.0:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {checks.shown(p)}")
     with gen.lock:
         return _keep(gen, math.prod(shape), 1.0 - p).reshape(shape)
 

@@ -9,8 +9,9 @@ unit32 is the low 24 bits of one word times 2**-24; unit64 the low 53 bits of a 
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -45,8 +46,14 @@ def unit24(gen: HostGenerator, n: int) -> Array:
     return out
 
 
-def pieces(n: int) -> Iterator[tuple[int, int]]:
+def pieces(n: int) -> Iterable[tuple[int, int]]:
     """Cut n elements into (start, stop) ranges."""
+    if n <= _PIECE:
+        return [(0, n)] if n else []
+    return _long_pieces(n)
+
+
+def _long_pieces(n: int) -> Iterator[tuple[int, int]]:
     for start in range(0, n, _PIECE):
         yield start, min(start + _PIECE, n)
 
@@ -54,6 +61,18 @@ def pieces(n: int) -> Iterator[tuple[int, int]]:
 # -- uniform -----------------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(256)
+def _reaches_end(a: float, b: float, dtype: np.dtype) -> bool:
+    """Whether the largest unit, which gives the largest value, is rounded up to ``b``."""
+    if dtype == float64:
+        top = fma64(np.array([1.0 - 2.0**-53]), b - a, a)
+    else:
+        span = float(np.float32(np.float32(b) - np.float32(a)))
+        top = fma32(np.array([1.0 - 2.0**-24]), span, float(np.float32(a)))
+    return bool(narrow(top, dtype)[0] == narrow(np.array([b], np.float64), dtype)[0])
+
+
+@functools.lru_cache(256)
 def _sum_is_exact(lo: float, span: float) -> bool:
     """Whether (k * 2**-24) * span + lo fits a double for every 24-bit k (both arguments are float32)."""
     units = [math.ldexp(math.ulp(abs(x)), 29) for x in (lo, span) if x]  # spacing of float32 near x
@@ -108,8 +127,8 @@ def uniform(gen: HostGenerator, shape: Shape, dtype: np.dtype, a: float = 0.0, b
         else:
             out = narrow(_uniform32(gen, n, a, b), dtype)
     # A value that rounding has carried up to b is replaced by a.
-    low, high = narrow(np.array([a, b]), dtype)
-    if dtype.itemsize == 2 or not (a == 0.0 and b == 1.0):
+    if _reaches_end(a, b, dtype):
+        low, high = narrow(np.array([a, b]), dtype)
         reached = out == high
         if reached.any():
             out[reached] = low

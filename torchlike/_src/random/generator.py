@@ -26,9 +26,9 @@ _BULK_DWORDS = 4096
 # Lookahead windows (see ``HostGenerator.lookahead``): after how many small requests one opens, how many requests
 # it covers, its least and largest number of words, and for how many requests none opens after a poor one.
 _WINDOW_AFTER = 3
-_WINDOW_REQUESTS = 24
+_WINDOW_REQUESTS = 16
 _WINDOW_LEAST = 4096
-_WINDOW_MOST = 16384
+_WINDOW_MOST = 8192
 _WINDOW_PAUSE = 50
 
 _STATE_LAYOUT = np.dtype(

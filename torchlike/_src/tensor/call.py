@@ -7,7 +7,7 @@ from typing import Any
 
 from torchlike._src.autograd import tape
 from torchlike._src.autograd.grad_mode import MODE, Anomaly
-from torchlike._src.autograd.tape import Node, OpNode, OutEdge, _sequence
+from torchlike._src.autograd.tape import Node, OpNode, OutEdge, _sequence, grad_plan
 from torchlike._src.core import dtype as dtypes
 from torchlike._src.engine import Value, record
 from torchlike._src.engine.record import emit
@@ -17,6 +17,13 @@ from torchlike._src.tensor.tensor import NEW, Tensor, TensorBase, regenerate, wr
 
 TRUE1 = (True,)
 NEED2 = {(True, True): (True, True)}
+
+
+INFERENCE_SAVED = (
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
+    "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
+    "`torch.no_grad()` instead of `torch.inference_mode()`."
+)
 
 
 class Autocast:
@@ -71,13 +78,6 @@ def _mark_inference(results: Sequence) -> None:
 
 def attach(kernel: Any, operands: Sequence, values: Sequence, results: Sequence, label: str | None = None) -> Any:
     """Make the node of a recorded operation and hang its results on it; None if no result can have a gradient."""
-    outs = kernel.outs
-    if len(outs) == 1:
-        dtype = outs[0].dtype
-        if not (dtype.is_floating_point or dtype.is_complex):
-            return None
-    elif not any([a.dtype.is_floating_point or a.dtype.is_complex for a in outs]):
-        return None
     edges = []
     for t in operands:
         if isinstance(t, TensorBase) and t._rg:
@@ -90,41 +90,32 @@ def attach(kernel: Any, operands: Sequence, values: Sequence, results: Sequence,
                 edges.append(gf)
         else:
             edges.append(None)
-    need = tuple([e is not None for e in edges])
-    plan = kernel.plans.get(need)
+    plan = grad_plan(kernel, tuple([e is not None for e in edges]), label)
     if plan is None:
-        plan = kernel.plan(need)
-    inputs, outputs = plan
+        return None
     saved: list = []
-    for k in inputs:
+    for k in plan.inputs:
         t = operands[k]
         if isinstance(t, TensorBase):
             if t._is_inference:
-                raise RuntimeError(
-                    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
-                    "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and "
-                    "use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
-                )
+                raise RuntimeError(INFERENCE_SAVED)
             s = t._s
             saved.append((values[k], s, s.version))
         else:
             saved.append((t, None, 0))
-    for k in outputs:
+    for k in plan.outputs:
         s = results[k]._s
         saved.append((s.value, s, s.version))
     node = NEW(OpNode)
     node.edges = tuple(edges)
-    node.outs = outs
     node.seq = _sequence()
     node.extra = None
-    node.kernel = kernel
-    node.need = need
+    node.plan = plan
     node.saved = tuple(saved)
-    node.label = label
     if Anomaly.enabled:
         tape.note_stack(node)
     if SavedHooks.stack:
-        SavedHooks.pack(node, operands, inputs, outputs, results)
+        SavedHooks.pack(node, operands, plan.inputs, plan.outputs, results)
     if len(results) == 1:
         t = results[0]
         t._rg = True
@@ -268,7 +259,7 @@ def _write_tracked_view(target: Tensor, new: Tensor, value: Value) -> None:
     if edge is not None:
         node = edge.node if type(edge) is OutEdge else edge
         if type(node) is OpNode:
-            node.label = "CopySlices"
+            node.relabel("CopySlices")
     base._rg = piece._rg
     base._gf = piece._gf
     target._rg = piece._rg

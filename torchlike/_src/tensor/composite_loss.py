@@ -148,16 +148,10 @@ def _cross_entropy_probabilities(
     log_probs = torch.log_softmax(input, dim)
     if label_smoothing > 0.0:
         target = target * (1 - label_smoothing) + label_smoothing / classes
-    if weight is not None:
-        loss = -(log_probs * target * weight.view(shape)).sum(dim)
-    else:
-        loss = -(log_probs * target).sum(dim)
+    product = log_probs * target if weight is None else log_probs * target * weight.view(shape)
     if reduction == "mean":
-        count = input.numel() // classes
-        if input.numel() == 0:
-            return -(log_probs * target).sum() / 0.0
-        return loss.sum() / count
-    return loss.sum() if reduction == "sum" else loss
+        return -product.sum() / (input.numel() // classes if input.numel() else 0.0)
+    return -(product.sum() if reduction == "sum" else product.sum(dim))
 
 
 def _cross_entropy_smoothed(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from torchlike._src.autograd.grad_mode import MODE
-from torchlike._src.autograd.tape import OpNode
+from torchlike._src.autograd.tape import OpNode, grad_plan
 from torchlike._src.core import dtype as dt
 from torchlike._src.core.device import device as Device
 from torchlike._src.core.dtype import dtype as DType
@@ -36,7 +36,7 @@ def hang(out: Tensor, op: Any, source: Tensor) -> Tensor:
     if source._rg and MODE.enabled:
         kernel = kernel_of(op, (), (source._aval,))
         out._rg = True
-        out._gf = OpNode(kernel, (source._edge(),), (True,), ())
+        out._gf = OpNode(grad_plan(kernel, (True,)), (source._edge(),), ())
         record_taped()
     if MODE.inference:
         out._is_inference = True
@@ -82,7 +82,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         src = move(src, a.device)
     new = apply(COPY_INTO, (("aval", a),), (src,)) if src._aval is not a else clone(src)
     if new._gf is not None:
-        new._gf.label = "CopyBackwards"
+        new._gf.relabel("CopyBackwards")
     return write(self, new, fit=False)
 
 

@@ -329,7 +329,7 @@ def _hang(node: Any, args: tuple, outputs: list, tracked: bool) -> list:
             o._rg = False
         results.append(o)
         nr += 1
-    node.outs = tuple(avals)
+    node._outs = tuple(avals)
     if tracked:
         record_taped()
     return results

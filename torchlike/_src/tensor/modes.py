@@ -4,7 +4,7 @@ import functools
 import inspect
 from typing import Any
 
-from torchlike._src.autograd.grad_mode import MODE
+from torchlike._src.autograd.grad_mode import MODE, set_inference
 
 
 class _Decorator:
@@ -133,12 +133,15 @@ class inference_mode(_Decorator):
     def __enter__(self) -> None:
         self.before = (MODE.enabled, MODE.inference)
         if self.mode:
-            MODE.enabled, MODE.inference = False, True
+            MODE.enabled = False
+            set_inference(True)
         else:
-            MODE.enabled, MODE.inference = (MODE.enabled if not MODE.inference else True), False
+            MODE.enabled = MODE.enabled or MODE.inference
+            set_inference(False)
 
     def __exit__(self, *unused: object) -> None:
-        MODE.enabled, MODE.inference = self.before
+        MODE.enabled = self.before[0]
+        set_inference(self.before[1])
 
 
 def is_grad_enabled() -> bool:

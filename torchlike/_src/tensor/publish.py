@@ -7,17 +7,23 @@ import inspect
 import keyword
 import linecache
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from torchlike._src.autograd.grad_mode import MODE
+from torchlike._src.autograd.tape import OpNode, _sequence, grad_plan
 from torchlike._src.core.dtype import dtype as DType
+from torchlike._src.engine import Value
 from torchlike._src.ops.declare import OPS, TL, TO, TS, Op, S, T
+from torchlike._src.storage.storage import Storage
 from torchlike._src.tensor import call
 from torchlike._src.tensor.call import apply, check_result, check_writable, write, write_out
 from torchlike._src.tensor.tensor import Tensor, TensorBase
 
+recorder = sys.modules["torchlike._src.engine.record"]
 TENSOR_TYPES: set = {Tensor}
 """The exact types that need no further look; subclasses join when they are defined."""
 
@@ -148,6 +154,147 @@ def _literal(value: Any) -> str:
     return repr(value)
 
 
+def hot_body(declared: Op) -> list[str] | None:
+    """The common case of an operator of one or two operands, written out: record it and put it on the tape, with no
+    call in between. It does exactly what `apply` does when nothing unusual is going on (`SLOW` is empty)."""
+    kinds = [a for _, a in declared.operands]
+    if declared.outputs is not None or not declared.simple or len(kinds) not in (1, 2) or kinds[0] not in (T, TS):
+        return None
+    if any(k not in (T, TS) for k in kinds):
+        return None
+    n = [name for name, _ in declared.operands]
+    two = len(n) == 2
+    number = two and kinds[1] is TS
+    statics = "".join(f"{x} if type({x}) is int or {x} is None else static_argument({x}), " for x in declared.statics)
+    lines = [
+        "if not SLOW:" if kinds[0] is T else f"if not SLOW and type({n[0]}) in TENSOR_TYPES:",
+        f"    _static = ({statics})",
+        f"    _v0 = {n[0]}._s.value if {n[0]}._view is None else {n[0]}._read()",
+    ]
+    if number:
+        lines += [
+            f"    _tensor = type({n[1]}) in TENSOR_TYPES",
+            f"    if _tensor: _v1 = {n[1]}._s.value if {n[1]}._view is None else {n[1]}._read()",
+        ]
+    elif two:
+        lines += [f"    _v1 = {n[1]}._s.value if {n[1]}._view is None else {n[1]}._read()"]
+    lines += [
+        "    if MAIN.busy: MAIN.recover()",
+        "    MAIN.busy = True",
+        "    _epoch = MAIN.epoch",
+        "    _parent = MAIN.node",
+        "    _r0 = _v0.index if _v0.epoch is _epoch else new_leaf(MAIN, _v0, _parent)",
+        "    if _r0 is not None:",
+    ]
+    if number:
+        lines += [
+            "        if _tensor:",
+            "            _r1 = _v1.index if _v1.epoch is _epoch else new_leaf(MAIN, _v1, _parent)",
+            f"        elif type({n[1]}) is float:",
+            f"            MAIN.floats.append({n[1]}); _r1 = 'f'",
+            f"        elif type({n[1]}) is complex:",
+            f"            MAIN.complexes.append({n[1]}); _r1 = 'c'",
+            "        else:",
+            f"            MAIN.ints.append({n[1]}); _r1 = 'i' if type({n[1]}) is int else 'b'",
+        ]
+    elif two:
+        lines += ["        _r1 = _v1.index if _v1.epoch is _epoch else new_leaf(MAIN, _v1, _parent)"]
+    pad = "        "
+    if two:
+        lines += ["        if _r1 is not None:"]
+        pad = "            "
+    key = "(_op, _static, _r0, _r1)" if two else "(_op, _static, _r0)"
+    body = [
+        f"_key = {key}",
+        "_node = _parent.children.get(_key)",
+        "if _node is None: _node = grow_or_recover(MAIN, _parent, _key)",
+        "_v = NEW(Value)",
+        "_v.aval = _aval = _node.aval",
+        "_v.array = None",
+        "_v.epoch = _epoch",
+        "_v.index = _node.index",
+        "MAIN.values.append(_v)",
+        "MAIN.node = _node",
+        "MAIN.busy = False",
+        "_t = NEW(Tensor)",
+        "_s = NEW(Storage)",
+        "_s.value = _v",
+        "_s.version = 0",
+        "_t._s = _s",
+        "_t._view = None",
+        "_t._aval = _aval",
+    ]
+    grads = f"{n[0]}._rg" + ((f" or (_tensor and {n[1]}._rg)" if number else f" or {n[1]}._rg") if two else "")
+    if declared.differentiable:
+        body += [
+            f"if ({grads}) and MODE.enabled:",
+            f"    _e0 = ({n[0]}._gf or {n[0]}) if {n[0]}._view is None and {n[0]}._rg else {n[0]}._edge()",
+        ]
+        if number:
+            body += [f"    _e1 = ({n[1]}._edge() if {n[1]}._rg else None) if _tensor else None"]
+        elif two:
+            body += [f"    _e1 = {n[1]}._edge() if {n[1]}._rg else None"]
+        bits = "(_e0 is not None, _e1 is not None)" if two else "True"
+        body += [
+            f"    _need = {bits}" if two else "    _need = ONE",
+            "    _plan = _node.grad_plans.get(_need, 0)",
+            "    if _plan == 0:",
+            "        _plan = _node.grad_plans[_need] = grad_plan(_node.kernel, _need)",
+            "    if _plan is not None:",
+            "        MAIN.taped = True",
+            "        _t._rg = True",
+            "        _t._gf = _g = NEW(OpNode)",
+            f"        _g.edges = ({'_e0, _e1' if two else '_e0,'})",
+            "        _g.seq = next_sequence()",
+            "        _g.extra = None",
+            "        _g.plan = _plan",
+            "        if not _plan.saves: _g.saved = ()",
+        ]
+        second = f"({n[-1]} if not _tensor else _v1)" if number else "_v1"
+        storage = f"({n[1]} if _tensor else None)" if number else n[-1]
+        if two:
+            body += [f"        else: _g.saved = save(_plan, ({n[0]}, {storage}), (_v0, {second}), _s)"]
+        else:
+            body += [
+                "        elif _plan.inputs:",
+                f"            _s0 = {n[0]}._s",
+                f"            _g.saved = ((_v0, _s0, _s0.version),) if not _plan.outputs and not {n[0]}._is_inference"
+                f" else save(_plan, ({n[0]},), (_v0,), _s)",
+                "        else: _g.saved = ((_v, _s, 0),)",
+            ]
+        body += [
+            "        if _node.bound: check_length(MAIN)",
+            "        return _t",
+        ]
+    body += [
+        "_t._rg = False",
+        "_t._gf = None",
+        "if _node.bound: check_length(MAIN)",
+        "return _t",
+    ]
+    return lines + [pad + line for line in body]
+
+
+ONE = (True,)
+
+
+def save(plan: Any, tensors: tuple, values: tuple, result: Any) -> tuple:
+    """What a node keeps for backward: (value or number, storage, version) in the order of the plan."""
+    out = []
+    for k in plan.inputs:
+        t = tensors[k]
+        if t is None:
+            out.append((values[k], None, 0))
+        else:
+            if t._is_inference:
+                raise RuntimeError(call.INFERENCE_SAVED)
+            s = t._s
+            out.append((values[k], s, s.version))
+    for _ in plan.outputs:
+        out.append((result.value, result, 0))
+    return tuple(out)
+
+
 def generate(declared: Op, name: str, with_out: bool) -> Callable:
     """The public function of an operator."""
     signature = declared.signature
@@ -175,6 +322,13 @@ def generate(declared: Op, name: str, with_out: bool) -> Callable:
         first = tensors_possible_numbers[0]
         condition = " and ".join(f"type({n}) in NUMBERS" for n in tensors_possible_numbers)
         lines.append(f"    if {condition}: {first} = as_tensor_operand({first})")
+    hot = hot_body(declared)
+    if hot is not None:
+        if with_out:
+            lines.append("    if out is None:")
+            lines += ["        " + line for line in hot]
+        else:
+            lines += ["    " + line for line in hot]
     statics = [f"{n} if type({n}) is int or {n} is None else static_argument({n})" for n in declared.statics]
     if declared.simple:
         static = "(" + "".join(s + ", " for s in statics) + ")"
@@ -225,6 +379,21 @@ def generate(declared: Op, name: str, with_out: bool) -> Callable:
         "static_argument": static_argument,
         "tensor_list": tensor_list,
         "as_tensor_operand": as_tensor_operand,
+        "SLOW": recorder.SLOW,
+        "MAIN": recorder.MAIN,
+        "MODE": MODE,
+        "NEW": object.__new__,
+        "ONE": ONE,
+        "OpNode": OpNode,
+        "Storage": Storage,
+        "Tensor": Tensor,
+        "Value": Value,
+        "check_length": recorder.check_length,
+        "grad_plan": grad_plan,
+        "grow_or_recover": recorder.grow_or_recover,
+        "new_leaf": recorder.new_leaf,
+        "next_sequence": _sequence,
+        "save": save,
         "named": return_type(declared.name, declared.outputs) if declared.outputs is not None else None,
         "__name__": __name__,
     }

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchlike._src.autograd.grad_mode import MODE, Anomaly
-from torchlike._src.autograd.tape import OpNode, _sequence, note_stack
+from torchlike._src.autograd.tape import OpNode, _sequence, grad_plan, note_stack
 from torchlike._src.core.aval import Aval, aval
 from torchlike._src.core.errors import canonical_dim, canonical_dims, infer_size
 from torchlike._src.core.size import Size
@@ -22,7 +22,10 @@ def make_view(
 ) -> Tensor:  # fmt: skip
     """The view `op` of `t`, with PyTorch's geometry for the result. HOT."""
     source = t._aval
-    a = aval(shape, source.dtype if dtype is None else dtype, source.device)
+    known = GEOMETRIES.get((op, static, source, label))
+    if known is None:
+        known = remember(op, static, numbers, shape, source, label, dtype)
+    a, plan = known
     old = t._view
     steps = ((op, static, numbers),) if old is None else (*old.steps, (op, static, numbers))
     if offset is None:
@@ -43,16 +46,41 @@ def make_view(
     out._vversion = s.version
     if t._silent:
         out._silent = True
-    if t._rg:
-        if MODE.enabled and (a.dtype.is_floating_point or a.dtype.is_complex) and op.differentiable:
-            out._rg = True
-            out._gf = single_view_node(op, static, numbers, source, t._edge(), label)
-            if nr:
-                out._output_nr = nr
-            record_taped()
+    if t._rg and plan is not None and MODE.enabled:
+        out._rg = True
+        out._gf = node = NEW(OpNode)
+        gf = t._gf
+        edge = t if gf is None else (gf if old is None else t._edge())
+        node.edges = (edge, *[None] * len(numbers)) if numbers else (edge,)
+        node.seq = _sequence()
+        node.extra = None
+        node.plan = plan
+        node.saved = tuple([(n, None, 0) for n in numbers]) if numbers else ()
+        if nr:
+            out._output_nr = nr
+        if Anomaly.enabled:
+            note_stack(node)
+        record_taped()
     if MODE.inference or t._is_inference:
         out._is_inference = True
     return out
+
+
+GEOMETRIES: dict = {}
+MAX_GEOMETRIES = 20_000
+
+
+def remember(op: Any, static: tuple, numbers: tuple, shape: tuple, source: Aval, label: str | None, dtype: Any) -> tuple:
+    """(the view's aval, the plan of its node or None) for a view step of a tensor like `source`."""
+    a = aval(shape, source.dtype if dtype is None else dtype, source.device)
+    kernel = kernel_of(op, static, (source, *[NUMBERS[type(n)] for n in numbers]))
+    plan = None
+    if op.differentiable and (a.dtype.is_floating_point or a.dtype.is_complex):
+        plan = grad_plan(kernel, (True, *[False] * len(numbers)), label)
+    if len(GEOMETRIES) > MAX_GEOMETRIES:
+        GEOMETRIES.clear()
+    GEOMETRIES[op, static, source, label] = known = (a, plan)
+    return known
 
 
 def single_view_node(op: Any, static: tuple, numbers: tuple, source: Aval, edge: Any, label: str | None) -> OpNode:
@@ -61,13 +89,10 @@ def single_view_node(op: Any, static: tuple, numbers: tuple, source: Aval, edge:
     kernel = kernel_of(op, static, specs)
     node = NEW(OpNode)
     node.edges = (edge, *[None] * len(numbers)) if numbers else (edge,)
-    node.outs = kernel.outs
     node.seq = _sequence()
     node.extra = None
-    node.kernel = kernel
-    node.need = (True, *[False] * len(numbers)) if numbers else (True,)
+    node.plan = grad_plan(kernel, (True, *[False] * len(numbers)) if numbers else (True,), label)
     node.saved = tuple([(n, None, 0) for n in numbers])
-    node.label = label
     if Anomaly.enabled:
         note_stack(node)
     return node
@@ -80,8 +105,8 @@ def view_node(view: View, edge: Any, base: Aval, label: str | None) -> Any:
         node = single_view_node(op, static, numbers, source, edge, None)
         source = node.outs[0]
         edge = node
-    if isinstance(edge, OpNode):
-        edge.label = label
+    if isinstance(edge, OpNode) and label is not None:
+        edge.relabel(label)
     return edge
 
 
@@ -127,6 +152,8 @@ def view(self: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tens
         len(shape) == 1 and not isinstance(shape[0], (int, tuple, list)) and hasattr(shape[0], "itemsize")
     ):
         return view_dtype(self, dtype if dtype is not None else shape[0])
+    if self._view is None:
+        return _view_of_base(self, shape)
     new = infer_size(sizes(shape), self._aval.numel)
     strides = view_strides(self, new)
     if strides is None:
@@ -135,6 +162,27 @@ def view(self: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tens
             "contiguous subspaces). Use .reshape(...) instead."
         )
     return make_view(self, ops.RESHAPE, (("shape", new),), (), new, strides)
+
+
+SHAPES: dict = {}
+
+
+def _view_of_base(t: Tensor, shape: tuple) -> Tensor:
+    """view and reshape of a row-major tensor, where only the first of its kind works anything out."""
+    try:
+        known = SHAPES.get((t._aval, shape))
+    except TypeError:  # a list of sizes
+        shape = sizes(shape)
+        known = SHAPES.get((t._aval, shape))
+    if known is None:
+        new = infer_size(sizes(shape), t._aval.numel)
+        if len(SHAPES) > MAX_GEOMETRIES:
+            SHAPES.clear()
+        known = ((("shape", new),), new, contiguous_strides(new))
+        if all(type(n) is int for n in (shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape)):
+            SHAPES[t._aval, shape] = known
+    static, new, strides = known
+    return make_view(t, ops.RESHAPE, static, (), new, strides)
 
 
 def view_strides(t: Tensor, new: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -171,6 +219,8 @@ def view_as(self: Tensor, other: Tensor) -> Tensor:
 
 def reshape(input: Tensor, shape: Any) -> Tensor:
     """The same elements in another shape: a view where strides allow it, else a copy."""
+    if input._view is None:
+        return _view_of_base(input, (shape,))
     new = infer_size(sizes((shape,)), input._aval.numel)
     strides = view_strides(input, new)
     if strides is not None:

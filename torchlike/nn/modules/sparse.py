@@ -15,16 +15,17 @@ __all__ = ["Embedding", "EmbeddingBag"]
 class _Table(Module):
     """What both tables share."""
 
-    def _set_table(
-        self, what: str, padding_idx: int | None, weight: Tensor | None, freeze: bool, device: Any, dtype: Any
-    ) -> None:
+    def _row(self, what: str, padding_idx: int | None) -> int | None:
+        """padding_idx counted from the front."""
+        if padding_idx is None:
+            return None
+        rows = self.num_embeddings
+        if not -rows <= padding_idx < rows and padding_idx != 0:
+            raise AssertionError(f"{what} must be within num_embeddings")
+        return padding_idx + rows if padding_idx < 0 else padding_idx
+
+    def _set_table(self, weight: Tensor | None, freeze: bool, device: Any, dtype: Any) -> None:
         rows, columns = self.num_embeddings, self.embedding_dim
-        if padding_idx is not None:
-            if not -rows <= padding_idx < rows and padding_idx != 0:
-                raise AssertionError(f"{what} must be within num_embeddings")
-            if padding_idx < 0:
-                padding_idx += rows
-        self.padding_idx = padding_idx
         if weight is None:
             self.weight = Parameter(torch.empty((rows, columns), device=device, dtype=dtype), requires_grad=not freeze)
             self.reset_parameters()
@@ -83,10 +84,11 @@ class Embedding(_Table):
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
+        self.padding_idx = self._row("Padding_idx", padding_idx)
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        self._set_table("Padding_idx", padding_idx, _weight, _freeze, device, dtype)
+        self._set_table(_weight, _freeze, device, dtype)
         self.sparse = sparse
 
     def forward(self, input: Tensor) -> Tensor:
@@ -175,7 +177,8 @@ class EmbeddingBag(_Table):
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        self._set_table("padding_idx", padding_idx, _weight, False, device, dtype)
+        self.padding_idx = self._row("padding_idx", padding_idx)
+        self._set_table(_weight, False, device, dtype)
         self.mode = mode
         self.sparse = sparse
         self.include_last_offset = include_last_offset

@@ -214,9 +214,7 @@ class DataLoader(Generic[_T_co]):
 def _checked_prefetch(workers: int, timeout: float, prefetch: int | None, persistent: bool) -> int | None:
     """The prefetch factor to use; ValueError for arguments about workers that make no sense."""
     if workers < 0:
-        raise ValueError(
-            "num_workers option should be non-negative; use num_workers=0 to disable multiprocessing."
-        )
+        raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
     if timeout < 0:
         raise ValueError("timeout option should be non-negative")
     if workers == 0 and prefetch is not None:

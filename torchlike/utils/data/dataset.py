@@ -224,9 +224,7 @@ class Subset(Dataset[_T_co]):
         return len(self.indices)
 
 
-def random_split(
-    dataset: Dataset[_T], lengths: Sequence[int | float], generator: Any = None
-) -> list[Subset[_T]]:
+def random_split(dataset: Dataset[_T], lengths: Sequence[int | float], generator: Any = None) -> list[Subset[_T]]:
     """Split a dataset at random into parts of these lengths, or of these fractions if they sum to 1.
 
     With fractions each part gets floor(n * fraction) samples, and what is left goes round, one to each.
@@ -258,7 +256,5 @@ def _lengths_of(dataset: Any, fractions: Sequence[float]) -> list[int]:
         lengths[i % len(lengths)] += 1
     for i, length in enumerate(lengths):
         if length == 0:
-            warnings.warn(
-                f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=3
-            )
+            warnings.warn(f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=3)
     return lengths

@@ -68,9 +68,7 @@ class DistributedSampler(Sampler[_T_co]):
             order = (order * math.ceil(self.total_size / n))[: self.total_size]
         order = order[: self.total_size]
         if len(order) != self.total_size:
-            raise AssertionError(
-                f"Number of indices ({len(order)}) does not match total_size ({self.total_size})"
-            )
+            raise AssertionError(f"Number of indices ({len(order)}) does not match total_size ({self.total_size})")
         return iter(order[self.rank :: self.num_replicas])
 
     def __len__(self) -> int:

@@ -26,7 +26,7 @@ _CHUNK = 32
 
 
 class Sampler(Generic[_T_co]):
-    """Base class of samplers: a subclass defines ``__iter__`` (indices, or lists of them) and should define ``__len__``.
+    """Base class of samplers: a subclass defines ``__iter__`` (indices, or lists of them) and should have ``__len__``.
 
     There is no default ``__len__``: ``len()`` of a sampler without one is the TypeError that callers expect.
     """
@@ -77,9 +77,7 @@ class RandomSampler(Sampler[int]):
         if not isinstance(replacement, bool):
             raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
         if not isinstance(self.num_samples, int) or self.num_samples <= 0:
-            raise ValueError(
-                f"num_samples should be a positive integer value, but got num_samples={self.num_samples}"
-            )
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={self.num_samples}")
 
     @property
     def num_samples(self) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import ml_dtypes
 import numpy as np
-import scipy.special as special
 
 from torchlike._src.engine.host.emit import Emitter, HostUnsupported, Ref, aval_of, is_key, rule
 
@@ -257,38 +258,48 @@ def _clamp(em: Emitter, eqn: Any, low: Ref, x: Ref, high: Ref) -> Ref:
 # -- special functions -------------------------------------------------------------------------------------------
 
 
-def _widened(function: Any) -> Callable[..., Any]:
-    """A SciPy function for narrow floats: computed in float32 and rounded once."""
+_SPECIAL = {
+    "erf": "erf",
+    "erfc": "erfc",
+    "erf_inv": "erfinv",
+    "lgamma": "gammaln",
+    "digamma": "psi",
+    "bessel_i0e": "i0e",
+    "bessel_i1e": "i1e",
+    "igamma": "gammainc",
+    "igammac": "gammaincc",
+    "regularized_incomplete_beta": "betainc",
+    "zeta": "zeta",
+}
+
+
+@cache
+def _scipy_function(name: str, widen: bool = False) -> Any:
+    """A function of scipy.special, imported when first wanted, because the import takes 0.1 s.
+
+    ``widen``: for narrow floats, computed in float32 and rounded once.
+    """
+    function = getattr(importlib.import_module("scipy.special"), name)
+    if not widen:
+        return function
 
     def run(*arrays: Any) -> Any:
         return function(*(a.astype(np.float32) for a in arrays)).astype(arrays[0].dtype)
 
-    run.__name__ = f"{function.__name__}_low"
+    run.__name__ = f"{name}_low"
     return run
 
 
-def _polygamma(m: Any, x: Any) -> Any:
-    sign = np.where(m % 2 == 0, -1.0, 1.0).astype(x.dtype)
-    general = sign * special.gamma(m + 1) * special.zeta(m + 1, x)
-    return np.where(m == 0, special.psi(x), general).astype(x.dtype)
+@rule("polygamma", lazy=True)
+def _polygamma(em: Emitter, eqn: Any, *refs: Ref) -> Ref:
+    gamma, zeta, psi = (_scipy_function(name) for name in ("gamma", "zeta", "psi"))
 
+    def polygamma(m: Any, x: Any) -> Any:
+        m, wide = m.astype(np.float64), x.astype(np.float64)
+        general = np.where(m % 2 == 0, -1.0, 1.0) * gamma(m + 1) * zeta(m + 1, wide)
+        return np.where(m == 0, psi(wide), general).astype(x.dtype)
 
-_SPECIAL: dict[str, Any] = {
-    "erf": special.erf,
-    "erfc": special.erfc,
-    "erf_inv": special.erfinv,
-    "lgamma": special.gammaln,
-    "digamma": special.psi,
-    "bessel_i0e": special.i0e,
-    "bessel_i1e": special.i1e,
-    "igamma": special.gammainc,
-    "igammac": special.gammaincc,
-    "regularized_incomplete_beta": special.betainc,
-    "zeta": special.zeta,
-    "polygamma": _polygamma,
-}
-_LOW = {name: _widened(function) for name, function in _SPECIAL.items()}
-_EXPIT_LOW = _widened(special.expit)
+    return _apply(em, polygamma, refs, *aval_of(eqn.outvars[0]))
 
 
 @rule(*_SPECIAL, lazy=True)
@@ -297,19 +308,17 @@ def _special(em: Emitter, eqn: Any, *refs: Ref) -> Ref:
     name = eqn.primitive.name
     _check_numbers(eqn, refs, complex_too=False)
     if is_low(dtype):
-        return _apply(em, _LOW[name], refs, shape, dtype)
-    if name == "polygamma":
-        return _apply(em, _polygamma, refs, shape, dtype)
-    return em.ufunc(_SPECIAL[name], refs, shape, dtype)
+        return _apply(em, _scipy_function(_SPECIAL[name], widen=True), refs, shape, dtype)
+    return em.ufunc(_scipy_function(_SPECIAL[name]), refs, shape, dtype)
 
 
 @rule("logistic", lazy=True)
 def _logistic(em: Emitter, eqn: Any, x: Ref) -> Ref:
     shape, dtype = aval_of(eqn.outvars[0])
     if is_low(dtype):
-        return _apply(em, _EXPIT_LOW, (x,), shape, dtype)
+        return _apply(em, _scipy_function("expit", widen=True), (x,), shape, dtype)
     if dtype.kind != "c" and x.size <= 1024:
-        return em.ufunc(special.expit, (x,), shape, dtype)
+        return em.ufunc(_scipy_function("expit"), (x,), shape, dtype)
     # From about a thousand elements on, NumPy's vectorised exp beats the one call.
     one = em.full_const(1, (), dtype)
     grown = em.ufunc(np.exp, (em.ufunc(np.negative, (x,), shape, dtype),), shape, dtype)

@@ -141,7 +141,7 @@ def _gather(em: Emitter, eqn: Any, x: Ref, indices: Ref) -> Ref:
         return em.full_const(0 if fill is None else fill, shape, dtype)
 
     axis = plan.indexed[0] if len(plan.indexed) == 1 else -1
-    simple = axis >= 0 and plan.parts[0] == (0, None) and not plan.windowed
+    simple = plan.start_map == (axis,) and not batching and not plan.windowed
     if not plan.batch:
         return em.call(_slice_once(plan, x.shape, windows, shape, fill), (x, indices), shape, dtype, alias=x)
     if simple and batch_positions == list(range(axis, axis + len(plan.batch))):

@@ -5,16 +5,19 @@ Where a matrix has no decomposition XLA returns NaN and NumPy raises; these func
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.linalg
-import scipy.linalg.blas
-import scipy.linalg.lapack
 
 from torchlike._src.engine.host.emit import Emitter, HostUnsupported, Ref, Shape, aval_of, rule
+
+
+def _scipy() -> Any:
+    """scipy.linalg, imported when first wanted, because the import takes 0.1 s."""
+    return importlib.import_module("scipy.linalg")
 
 
 def _each(function: Callable[..., Any], outs: Sequence[tuple[Shape, np.dtype]], ranks: Sequence[int]) -> Any:
@@ -60,7 +63,7 @@ def _triangular_solve(em: Emitter, eqn: Any, a: Ref, b: Ref) -> list[Ref]:
     left, lower, unit = bool(p["left_side"]), bool(p["lower"]), bool(p["unit_diagonal"])
     operation = 2 if p["transpose_a"] and p["conjugate_a"] else 1 if p["transpose_a"] else 0
     conjugate = bool(p["conjugate_a"]) and not p["transpose_a"]
-    (trsm,) = scipy.linalg.blas.get_blas_funcs(("trsm",), dtype=a.dtype)
+    (trsm,) = _scipy().blas.get_blas_funcs(("trsm",), dtype=a.dtype)
 
     def triangular_solve(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
         if b.size == 0:
@@ -72,7 +75,7 @@ def _triangular_solve(em: Emitter, eqn: Any, a: Ref, b: Ref) -> list[Ref]:
 
 @rule("lu")
 def _lu(em: Emitter, eqn: Any, x: Ref) -> list[Ref]:
-    (getrf,) = scipy.linalg.lapack.get_lapack_funcs(("getrf",), dtype=x.dtype)
+    (getrf,) = _scipy().lapack.get_lapack_funcs(("getrf",), dtype=x.dtype)
     rows = x.shape[-2]
 
     def lu(a: np.ndarray) -> list[np.ndarray]:
@@ -147,10 +150,12 @@ def _svd(em: Emitter, eqn: Any, x: Ref) -> list[Ref]:
 def _eig(em: Emitter, eqn: Any, x: Ref) -> list[Ref]:
     left, right = bool(eqn.params["compute_left_eigenvectors"]), bool(eqn.params["compute_right_eigenvectors"])
 
+    scipy_eig = _scipy().eig
+
     def eig(a: np.ndarray) -> Any:
         if not left and not right:
             return [np.linalg.eigvals(a)]
-        values, *vectors = scipy.linalg.eig(a, left=left, right=right)
+        values, *vectors = scipy_eig(a, left=left, right=right)
         return values, *vectors
 
     return _put(em, eqn, eig, [1, 2, 2][: len(eqn.outvars)], x)
@@ -162,8 +167,10 @@ def _schur(em: Emitter, eqn: Any, x: Ref) -> list[Ref]:
         raise HostUnsupported("schur", "sorting")
     vectors = bool(eqn.params["compute_schur_vectors"])
 
+    scipy_schur = _scipy().schur
+
     def schur(a: np.ndarray) -> Any:
-        t, z = scipy.linalg.schur(a, output="complex" if a.dtype.kind == "c" else "real")
+        t, z = scipy_schur(a, output="complex" if a.dtype.kind == "c" else "real")
         return (t, z) if vectors else (t,)
 
     return _put(em, eqn, schur, [2, 2][: len(eqn.outvars)], x)
@@ -172,7 +179,7 @@ def _schur(em: Emitter, eqn: Any, x: Ref) -> list[Ref]:
 @rule("householder_product")
 def _householder_product(em: Emitter, eqn: Any, a: Ref, taus: Ref) -> list[Ref]:
     name = "orgqr" if a.dtype.kind == "f" else "ungqr"
-    (orgqr,) = scipy.linalg.lapack.get_lapack_funcs((name,), dtype=a.dtype)
+    (orgqr,) = _scipy().lapack.get_lapack_funcs((name,), dtype=a.dtype)
 
     def householder_product(a: np.ndarray, taus: np.ndarray) -> list[np.ndarray]:
         q, _, _ = orgqr(a, taus)
@@ -183,7 +190,7 @@ def _householder_product(em: Emitter, eqn: Any, a: Ref, taus: Ref) -> list[Ref]:
 
 @rule("geqrf")
 def _geqrf(em: Emitter, eqn: Any, a: Ref) -> list[Ref]:
-    (geqrf,) = scipy.linalg.lapack.get_lapack_funcs(("geqrf",), dtype=a.dtype)
+    (geqrf,) = _scipy().lapack.get_lapack_funcs(("geqrf",), dtype=a.dtype)
 
     def factor(a: np.ndarray) -> Any:
         qr, tau, _, _ = geqrf(a)

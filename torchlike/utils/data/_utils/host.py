@@ -43,7 +43,7 @@ def rows(t: Tensor, indices: np.ndarray) -> Tensor:
 
 
 def stack(batch: Sequence[Any]) -> Tensor | None:
-    """torch.stack(batch, 0), or None if torch.stack has to do it: gradients, subclasses, devices, unequal sizes. HOT."""
+    """torch.stack(batch, 0), or None if torch.stack has to do it: gradients, subclasses, devices, sizes. HOT."""
     first = batch[0]
     if not is_plain(first):
         return None

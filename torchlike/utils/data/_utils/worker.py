@@ -5,6 +5,7 @@ worker: one that is killed at any point takes nothing with it. Results are pickl
 error in that is an ordinary result) and sent by another, so that the next batch is made meanwhile.
 """
 
+import importlib
 import os
 import pickle
 import queue
@@ -17,10 +18,12 @@ from typing import Any
 import numpy as np
 
 import torchlike as torch
-from torchlike._src.engine import flush as _flush_function  # noqa: F401
 from torchlike._src.random.sampler_seeds import worker_numpy_seed, worker_seed
 from torchlike.utils.data._utils.exceptions import ExceptionWrapper
 from torchlike.utils.data._utils.fetch import _DatasetKind
+
+# The module: the package gives its function the same name.
+_flush = importlib.import_module("torchlike._src.engine.flush")
 
 STATUS_INTERVAL = 5.0
 """Seconds between two looks at whether the other side is still alive."""
@@ -112,8 +115,9 @@ class _Sender:
         self._results.close()
 
 
-def _worker_loop(job: Job, tasks: Any, results: Any, done: Any, parent: int) -> None:
-    """A worker's whole life."""
+def _worker_loop(job: Job, tasks: Any, results: Any, done: Any) -> None:
+    """A worker's whole life. `done` is a shared flag without a lock: tasks still waiting need not be done any more."""
+    parent = os.getppid()
     try:
         _prepare(job)
         sender = _Sender(results)
@@ -131,7 +135,7 @@ def _worker_loop(job: Job, tasks: Any, results: Any, done: Any, parent: int) -> 
                 continue
             if task is STOP:
                 break
-            if done.is_set() or (ended and task != RESUME):
+            if done.value or (ended and task != RESUME):
                 continue
             if task == RESUME:
                 ended = False
@@ -152,7 +156,7 @@ def _worker_loop(job: Job, tasks: Any, results: Any, done: Any, parent: int) -> 
             del data, task, index  # a large batch must not live until the next one is ready
         else:
             os._exit(1)  # the main process is gone, and the sender may wait for it for ever
-        if not done.is_set():
+        if not done.value:
             sender.close()
     except KeyboardInterrupt:
         pass  # the main process got it too, and raises it
@@ -171,7 +175,7 @@ def _fetch(job: Job, fetcher: Any, index: Any) -> Any:
 
 def _prepare(job: Job) -> None:
     """Seeds, WorkerInfo, and no accelerator."""
-    if not flush.host_only:
+    if not _flush.host_only:
         # A process of its own (spawn, forkserver): it must not take the accelerator's memory from the main process.
         import jax
 
