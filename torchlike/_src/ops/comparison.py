@@ -9,7 +9,7 @@ from torchlike._src.core.aval import Aval, aval
 from torchlike._src.core.dtype import BOOL, bool_, uint8
 from torchlike._src.core.errors import broadcast_shapes
 from torchlike._src.ops.declare import TS, Promote, S, T, op
-from torchlike._src.ops.elementwise import choose, common_dtype, kind_of, rejects
+from torchlike._src.ops.elementwise import choose, common_dtype, kind_of, no_gradient, rejects
 
 # -- comparisons ------------------------------------------------------------------------------------------------
 
@@ -395,7 +395,10 @@ def heaviside(input: T, values: T):
     elementwise=True,
     inplace=True,
     check=rejects("nextafter_cpu", "bic"),
-    vjp={},
+    vjp={
+        "input": lambda g, input, other: choose(input == other, 0, g),
+        "other": no_gradient,
+    },
 )
 def nextafter(input: T, other: T):
     """The next representable number after input toward other."""

@@ -13,7 +13,7 @@ from torchlike._src.core.size import Size
 for _module in pkgutil.iter_modules(ops_package.__path__):
     importlib.import_module(f"{ops_package.__name__}.{_module.name}")
 
-from torchlike._src.tensor import backward, conversion, creation, functions, indexing, modes, publish, random, views  # noqa: E402
+from torchlike._src.tensor import backward, conversion, creation, functions, indexing, misc, modes, publish, random, views  # noqa: E402
 from torchlike._src.tensor.namespace import SPACES, names  # noqa: E402
 from torchlike._src.tensor.tensor import Tensor  # noqa: E402
 
@@ -34,6 +34,7 @@ def assemble() -> dict[str, Any]:
     _conversion(torch)
     _modes(torch)
     functions.install(torch)
+    misc.install(torch)
     random.install(torch, names("torch.nn.functional"))
     publish.add_operator("__pow__", functions.pow)
     publish.add_operator("__rpow__", functions.pow)

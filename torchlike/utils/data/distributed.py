@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sized
 from typing import Any, TypeVar
 
 import torchlike as torch
-from torchlike._src.random.discrete import randperm
-from torchlike._src.random.generator import HostGenerator
+from torchlike.utils.data._utils.draws import seeded_permutation
 from torchlike.utils.data.sampler import Sampler
 
 __all__ = ["DistributedSampler"]
@@ -61,7 +60,7 @@ class DistributedSampler(Sampler[_T_co]):
     def __iter__(self) -> Iterator[Any]:
         n = len(self.dataset)
         if self.shuffle:
-            order = randperm(HostGenerator(self.seed + self.epoch), n).tolist()
+            order = seeded_permutation(self.seed + self.epoch, n)
         else:
             order = list(range(n))
         if not self.drop_last and self.total_size > n:

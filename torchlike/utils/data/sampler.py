@@ -9,6 +9,7 @@ from torchlike._src.random.discrete import randint, randperm
 from torchlike._src.random.generator import HostGenerator
 from torchlike._src.random.sampler_seeds import base_seed
 from torchlike._src.tensor.random import source
+from torchlike.utils.data._utils.draws import seeded_permutation
 
 __all__ = [
     "BatchSampler",
@@ -86,7 +87,14 @@ class RandomSampler(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         n = len(self.data_source)
-        stream = HostGenerator(base_seed(source(None))) if self.generator is None else source(self.generator)
+        if self.generator is None:
+            seed = base_seed(source(None))
+            if not self.replacement and self.num_samples <= n:
+                yield from seeded_permutation(seed, n)[: self.num_samples]
+                return
+            stream = HostGenerator(seed)
+        else:
+            stream = source(self.generator)
         if self.replacement:
             whole, rest = divmod(self.num_samples, _CHUNK)
             for count in (*[_CHUNK] * whole, rest):
@@ -95,8 +103,7 @@ class RandomSampler(Sampler[int]):
             for _ in range(self.num_samples // n):
                 yield from randperm(stream, n).tolist()
             # Drawn even when nothing is left to yield: a generator of the user's must end where PyTorch's ends.
-            if self.generator is not None or self.num_samples % n:
-                yield from randperm(stream, n).tolist()[: self.num_samples % n]
+            yield from randperm(stream, n).tolist()[: self.num_samples % n]
 
     def __len__(self) -> int:
         return self.num_samples

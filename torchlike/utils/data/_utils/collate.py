@@ -68,8 +68,7 @@ def collate(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
     if isinstance(sample, tuple) and hasattr(sample, "_fields"):
         return kind(*[collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch)])
     if isinstance(sample, Sequence):
-        size = len(sample)
-        if any(len(other) != size for other in batch):
+        if len(set(map(len, batch))) > 1:
             raise RuntimeError("each element in list of batch should be of equal size")
         columns = list(zip(*batch))
         if isinstance(sample, tuple):

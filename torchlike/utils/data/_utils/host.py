@@ -49,41 +49,39 @@ def stack(batch: Sequence[Any]) -> Tensor | None:
         return None
     known = first._aval
     tracked = MODE.enabled
+    storage = first._s
+    one_storage = first._view is not None
     for t in batch:
         if type(t) is not Tensor or t._aval is not known or (t._rg and tracked):
             return None
-    array = _rows_of_one_storage(batch)
+        if t._s is not storage or t._view is None:
+            one_storage = False
+    array = _rows_of_one_storage(batch) if one_storage else None
     if array is None:
         array = _joined([elements(t) for t in batch])
     return from_value(aval((len(batch), *known.shape), known.dtype, known.device), array)
 
 
 def _rows_of_one_storage(batch: Sequence[Tensor]) -> np.ndarray | None:
-    """The stack of samples that are rows of one array, as `self.data[i]` gives: gathered at once."""
+    """The stack of views that are rows of one array, as `self.data[i]` gives: gathered at once."""
     first = batch[0]
-    storage, view = first._s, first._view
-    if view is None:
+    row = first._aval.numel
+    strides = first._view.strides
+    base = memory(first._s)
+    if not row or base.size % row or not base.flags.c_contiguous or base.dtype != first._aval.dtype.np:
         return None
-    strides = view.strides
+    shape = first._aval.shape
     offsets = []
     for t in batch:
-        v = t._view
-        if t._s is not storage or v is None or v.strides != strides:
+        view = t._view
+        if view.strides != strides or view.offset % row:
             return None
-        offsets.append(v.offset)
-    shape = first._aval.shape
-    row = first._aval.numel
-    if not row or strides != contiguous_strides(shape):
-        return None
-    base = memory(storage)
-    if not base.flags.c_contiguous or base.size % row or base.dtype != first._aval.dtype.np:
-        return None
-    places = np.array(offsets)
-    if row > 1:
-        places, left = np.divmod(places, row)
-        if left.any():
+        offsets.append(view.offset // row)
+    if shape:
+        if strides != contiguous_strides(shape):
             return None
-    return base.reshape(-1, row).take(places, 0).reshape(len(batch), *shape)
+        return base.reshape(-1, row).take(offsets, 0).reshape(len(batch), *shape)
+    return base.reshape(-1).take(offsets)
 
 
 def _joined(arrays: list[np.ndarray]) -> np.ndarray:
