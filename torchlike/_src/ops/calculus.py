@@ -61,12 +61,12 @@ def diff(input: T, n=1, dim=-1, prepend: TO = None, append: TO = None):
 
 def _trapezoid_check(name: str) -> Any:
     def check(y: Aval, x: Any, dx: Any, dim: int) -> None:
+        if any(given is not None and given.dtype is dt.bool_ for given in (y, x)):
+            shown = "`y`" if x is None else "`x` or `y`"
+            raise RuntimeError(f"{name}: received a bool input for {shown}, but bool is not supported")
         if not y.ndim:
             raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
         axis = canonical_dim(dim, y.ndim)
-        for name_, given in (("y", y), ("x", x)):
-            if given is not None and given.dtype is dt.bool_:
-                raise RuntimeError(f"{name}: received a bool input for `{name_}`, but bool is not supported")
         if x is None:
             return
         if x.ndim == 1:
@@ -99,7 +99,8 @@ def _areas(y: Any, x: Any, dx: Any, dim: int) -> Any:
 
 
 def _trapezoid(y: Any, x: Any, dx: Any, dim: int, running: bool) -> Any:
-    half = y.dtype if y.dtype.name in ("float16", "bfloat16") else None
+    both = y.dtype if x is None else jnp.promote_types(y.dtype, x.dtype)
+    half = both if both.name in ("float16", "bfloat16") else None
     areas = _areas(y, x, dx, dim)
     axis = dim % y.ndim - y.ndim + areas.ndim
     out = lax.cumsum(areas, axis) if running else lax.reduce_sum(areas, (axis,))

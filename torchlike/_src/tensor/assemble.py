@@ -39,6 +39,7 @@ def assemble() -> dict[str, Any]:
     publish.add_operator("__pow__", functions.pow)
     publish.add_operator("__rpow__", functions.pow)
     publish.publish({s: names(s) for s in SPACES})
+    functions.install_after(torch, names("torch.nn.functional"), names("torch.special"))
     _operators()
     return torch
 

@@ -1,5 +1,6 @@
 """Functions that choose between operators, or put several together. Everything else is generated from declarations."""
 
+import inspect
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -29,14 +30,14 @@ def _out(result: Any, out: Any, name: str, operands: Sequence) -> Any:
 
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
     """input + alpha * other, broadcast and promoted."""
-    if alpha == 1:
+    if type(alpha) is int and alpha == 1:
         return PUBLIC["add"](input, other, out=out)
     return _out(PUBLIC["_add_alpha"](input, other, alpha=alpha), out, "add", (input, other))
 
 
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
     """input - alpha * other, broadcast and promoted."""
-    if alpha == 1:
+    if type(alpha) is int and alpha == 1:
         return PUBLIC["sub"](input, other, out=out)
     return _out(PUBLIC["_sub_alpha"](input, other, alpha=alpha), out, "sub", (input, other))
 
@@ -93,16 +94,6 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -
 def clip(input: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
     """Alias of clamp."""
     return clamp(input, min, max, out=out)
-
-
-def clamp_min(input: Tensor, min: Any, *, out: Any = None) -> Tensor:
-    """clamp(input, min=min)."""
-    return clamp(input, min=min, out=out)
-
-
-def clamp_max(input: Tensor, max: Any, *, out: Any = None) -> Tensor:
-    """clamp(input, max=max)."""
-    return clamp(input, max=max, out=out)
 
 
 def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
@@ -707,7 +698,7 @@ def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor:
 
 
 TORCH_FUNCTIONS = (
-    "add", "sub", "rsub", "div", "pow", "float_power", "clamp", "clip", "clamp_min", "clamp_max", "where", "max", "min",
+    "add", "sub", "rsub", "div", "pow", "float_power", "clamp", "clip", "where", "max", "min",
     "median", "nanmedian", "norm", "nonzero", "argwhere", "masked_select", "masked_scatter", "unique", "unique_consecutive",
     "bincount", "repeat_interleave", "histogram", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "dstack",
     "column_stack", "hsplit", "vsplit", "dsplit", "unsafe_chunk", "unsafe_split", "meshgrid", "broadcast_tensors",
@@ -716,20 +707,73 @@ TORCH_FUNCTIONS = (
     "masked_fill", "fill", "einsum", "tensordot", "chain_matmul",
 )  # fmt: skip
 METHODS = (
-    "add", "sub", "div", "pow", "float_power", "clamp", "clip", "clamp_min", "clamp_max", "max", "min", "median", "nanmedian",
+    "add", "sub", "div", "pow", "float_power", "clamp", "clip", "max", "min", "median", "nanmedian",
     "nonzero", "argwhere", "masked_select", "masked_scatter", "unique", "unique_consecutive", "bincount", "repeat_interleave",
     "histogram", "hsplit", "vsplit", "dsplit", "equal", "isclose", "allclose", "is_same_size", "is_floating_point", "is_complex",
     "is_nonzero", "is_signed", "is_inference", "is_conj", "masked_fill", "element_size", "data_ptr", "is_set_to", "set_", "resize_",
     "resize_as_", "apply_", "map_", "unsafe_chunk", "unsafe_split",
 )  # fmt: skip
-INPLACE = ("add", "sub", "div", "pow", "float_power", "clamp", "clip", "clamp_min", "clamp_max", "masked_fill", "masked_scatter")
+INPLACE = ("add", "sub", "div", "pow", "float_power", "clamp", "clip", "masked_fill", "masked_scatter")
 ALIASES = {
     "subtract": "sub", "divide": "div", "true_divide": "div", "concat": "cat", "concatenate": "cat", "row_stack": "vstack",
+}  # fmt: skip
+SPECIAL_ALIASES = {
+    "expit": "sigmoid", "psi": "digamma", "gammaln": "lgamma", "multigammaln": "mvlgamma", "gammainc": "igamma",
+    "gammaincc": "igammac",
 }  # fmt: skip
 INPLACE_VIEWS = {
     "t_": views.t, "transpose_": views.transpose, "swapaxes_": views.transpose, "swapdims_": views.transpose,
     "squeeze_": views.squeeze, "unsqueeze_": views.unsqueeze,
 }  # fmt: skip
+
+
+def _activation(name: str) -> Any:
+    """An activation with `inplace=`, which the declared operator does not have."""
+    function = PUBLIC[name]
+    signature = inspect.signature(function)
+    names = [n for n in signature.parameters if n != "out"]
+    defaults = ", ".join(
+        n if signature.parameters[n].default is inspect.Parameter.empty else f"{n}={signature.parameters[n].default!r}" for n in names
+    )
+    source = (
+        f"def {name}({defaults}, inplace=False):\n"
+        f"    if not inplace: return _function({', '.join(names)})\n"
+        f"    return _store(input, _function({', '.join(names)}))\n"
+    )
+    scope: dict[str, Any] = {"_function": function, "_store": _store_activation}
+    exec(source, scope)  # noqa: S102 - our own declarations
+    out = scope[name]
+    out.__doc__ = function.__doc__
+    out.__module__ = "torch.nn.functional"
+    return out
+
+
+def _store_activation(input: Tensor, new: Tensor) -> Tensor:
+    check_writable(input, new._rg)
+    return write(input, new)
+
+
+ACTIVATIONS = (
+    "threshold", "relu", "relu6", "hardtanh", "hardswish", "hardsigmoid", "elu", "selu", "celu", "leaky_relu", "silu", "mish",
+)  # fmt: skip
+
+
+def install_after(torch: dict[str, Any], functional: dict[str, Any], special: dict[str, Any]) -> None:
+    """What wraps or renames generated functions: runs after they are published."""
+    for name in ACTIVATIONS:
+        if name in PUBLIC:
+            functional[name] = _activation(name)
+    for name, original in SPECIAL_ALIASES.items():
+        if original in PUBLIC:
+            special.setdefault(name, PUBLIC[original])
+    for name in ("sigmoid", "tanh", "pad", "one_hot", "softmax", "log_softmax", "softmin"):
+        if name in PUBLIC:
+            functional.setdefault(name, PUBLIC[name])
+    for name in ("ldexp_", "gcd_", "lcm_", "xlogy_"):
+        if hasattr(Tensor, name):
+            torch.setdefault(name, getattr(Tensor, name))
+    Tensor.polygamma = lambda self, n: PUBLIC["polygamma"](n, self)
+    torch.setdefault("row_stack", vstack)
 
 
 def install(torch: dict[str, Any]) -> None:
@@ -743,7 +787,7 @@ def install(torch: dict[str, Any]) -> None:
     Tensor.norm = norm_method
     for name in INPLACE:
         setattr(Tensor, name + "_", inplace_method(here[name], name + "_"))
-        if name in ("clamp", "clip", "clamp_min", "clamp_max"):
+        if name in ("clamp", "clip"):
             torch[name + "_"] = getattr(Tensor, name + "_")
     for name in ("subtract", "divide", "true_divide"):
         source = ALIASES[name]

@@ -18,6 +18,7 @@ from torchlike._src.autograd.tape import OpNode, _sequence, grad_plan
 from torchlike._src.core.dtype import dtype as DType
 from torchlike._src.engine import Value
 from torchlike._src.ops.declare import OPS, TL, TO, TS, Op, S, T
+from torchlike._src.ops.indexing import INDEX_CHECKS, check_index_values
 from torchlike._src.storage.storage import Storage
 from torchlike._src.tensor import call
 from torchlike._src.tensor.call import apply, check_result, check_writable, write, write_out
@@ -278,6 +279,29 @@ def hot_body(declared: Op) -> list[str] | None:
 ONE = (True,)
 
 
+def check_indices(declared: Op, static: tuple, operands: tuple) -> None:
+    """Raise PyTorch's error for an index out of range, where the indices' values are at hand: in host memory, or in an
+    array that is ready. Values still to be computed are not waited for."""
+    spec = INDEX_CHECKS[declared.name]
+    arguments = declared._checked_arguments(static, [t._aval if isinstance(t, TensorBase) else type_letter(t) for t in operands])
+    names = declared.names(static, len(operands))
+    arrays = []
+    for name, t in zip(names, operands, strict=True):
+        if name == spec.operand:
+            array = t._s.value.array if t._view is None else (t._vv.array if t._vv is not None else None)
+            if array is not None and type(array) is not np.ndarray:
+                array = np.asarray(array) if getattr(array, "is_ready", None) is not None and array.is_ready() else None
+            if array is not None and array.shape != t._aval.shape:
+                array = None
+            arrays.append(array)
+    if any(a is not None for a in arrays):
+        check_index_values(declared.name, arguments, arrays)
+
+
+def type_letter(x: Any) -> str:
+    return {bool: "b", int: "i", float: "f", complex: "c"}[type(x)]
+
+
 def save(plan: Any, tensors: tuple, values: tuple, result: Any) -> tuple:
     """What a node keeps for backward: (value or number, storage, version) in the order of the plan."""
     out = []
@@ -322,13 +346,6 @@ def generate(declared: Op, name: str, with_out: bool) -> Callable:
         first = tensors_possible_numbers[0]
         condition = " and ".join(f"type({n}) in NUMBERS" for n in tensors_possible_numbers)
         lines.append(f"    if {condition}: {first} = as_tensor_operand({first})")
-    hot = hot_body(declared)
-    if hot is not None:
-        if with_out:
-            lines.append("    if out is None:")
-            lines += ["        " + line for line in hot]
-        else:
-            lines += ["    " + line for line in hot]
     statics = [f"{n} if type({n}) is int or {n} is None else static_argument({n})" for n in declared.statics]
     if declared.simple:
         static = "(" + "".join(s + ", " for s in statics) + ")"
@@ -348,6 +365,15 @@ def generate(declared: Op, name: str, with_out: bool) -> Callable:
                 flat.append(n)
         static = "(" + "".join(s + ", " for s in statics) + "(" + "".join(x + ", " for x in layout) + "),)"
         operands = "(" + "".join(x + ", " for x in flat) + ")"
+    if declared.name in INDEX_CHECKS and not declared.name.startswith("_index"):
+        lines.append(f"    check_indices(_op, {static}, {operands})")
+    hot = hot_body(declared)
+    if hot is not None:
+        if with_out:
+            lines.append("    if out is None:")
+            lines += ["        " + line for line in hot]
+        else:
+            lines += ["    " + line for line in hot]
     if declared.outputs is not None:
         result = f"named(apply(_op, {static}, {operands}, True))"
     else:
@@ -393,6 +419,7 @@ def generate(declared: Op, name: str, with_out: bool) -> Callable:
         "grow_or_recover": recorder.grow_or_recover,
         "new_leaf": recorder.new_leaf,
         "next_sequence": _sequence,
+        "check_indices": check_indices,
         "save": save,
         "named": return_type(declared.name, declared.outputs) if declared.outputs is not None else None,
         "__name__": __name__,

@@ -80,10 +80,11 @@ class Ref:
 class Line:
     """One statement ``targets = expression`` and what the clean-up pass needs to know of it."""
 
-    __slots__ = ("targets", "text", "uses", "alias", "pins", "reuse", "nbytes")
+    __slots__ = ("targets", "left", "text", "uses", "alias", "pins", "reuse", "nbytes")
 
-    def __init__(self, targets: tuple[str, ...], text: str) -> None:
+    def __init__(self, targets: tuple[str, ...], text: str, unpack: bool = False) -> None:
         self.targets = targets
+        self.left = "".join(f"{t}, " for t in targets) if unpack else targets[0]
         self.text = text
         self.uses = tuple(dict.fromkeys(_VARIABLE.findall(text)))
         self.alias: str | None = None
@@ -238,7 +239,7 @@ class Emitter:
     def put_many(self, text: str, outs: Sequence[tuple[Shape, np.dtype]], pins: bool = False) -> list[Ref]:
         """Append ``v1, v2, … = text``. ``pins``: results may share memory with any operand."""
         names = tuple(self.fresh() for _ in outs)
-        line = Line(names, text)
+        line = Line(names, text, unpack=True)
         line.pins = pins
         line.nbytes = max((math.prod(s) * getattr(d, "itemsize", 8) for s, d in outs), default=0)
         self.lines.append(line)
@@ -343,7 +344,7 @@ class Emitter:
         mark = len(self.lines)
         outs = function(self, eqn, *refs)
         outs = [outs] if isinstance(outs, Ref) else list(outs)
-        if len(self.lines) > mark and all(r.const is not None for r in refs):
+        if outs and len(self.lines) > mark and all(r.const is not None for r in refs):
             outs = self._fold(mark, outs)
         return outs
 
@@ -356,7 +357,7 @@ class Emitter:
             return outs
         scope = self.namespace
         results: dict[str, Any] = {}
-        source = "\n".join(f"{', '.join(line.targets)}{',' * (len(line.targets) > 1)} = {line.text}" for line in lines)
+        source = "\n".join(f"{line.left} = {line.text}" for line in lines)
         with np.errstate(all="ignore"):
             exec(compile(source, "<host constant>", "exec"), scope, results)
         del self.lines[mark:]

@@ -102,8 +102,7 @@ def _clean(lines: list[Line], outs: dict[str, int]) -> list[str]:
                 expression = f"{expression[:-1]}, {name})"
                 taken[name] = line.targets[0]
                 break
-        targets = ", ".join(line.targets) + ("," if len(line.targets) > 1 or line.pins else "")
-        text.append(f"    {targets} = {expression}")
+        text.append(f"    {line.left} = {expression}")
         dying = [
             u
             for u in dict.fromkeys((*line.uses, *line.targets))
