@@ -70,10 +70,8 @@ def attempt(function):
 
 
 def node(t):
-    """The names on the graph above a tensor: its own node and the next ones."""
-    if t.grad_fn is None:
-        return None
-    return [t.grad_fn.name(), [n.name() if n is not None else None for n, _ in t.grad_fn.next_functions]]
+    """The name of the node that made a tensor."""
+    return t.grad_fn.name() if t.grad_fn is not None else None
 
 
 def digest(torch, t):

@@ -398,6 +398,3 @@ def _sets(values: list[list[Value]]) -> tuple[tuple[int, ...], list[Value]]:
             flat += row
         which.append(k)
     return tuple(which), flat
-
-
-

@@ -10,6 +10,7 @@ the same bits:
 import os
 import threading
 from collections import deque
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -130,19 +131,16 @@ def _launch(trace: Trace, ready: Any, live: tuple[int, ...]) -> None:
     counts = refcounts(leaves)
     for k in ready.donate:
         array = leaves[k].array
-        # Someone still reads this value (or its array): the program consumes a copy instead.
-        if counts[k] > UNREFERENCED or type(array) is np.ndarray or shared(array):
+        # Someone still reads this value or its array (4: the value, args, the name here, the call's own argument): the
+        # program consumes a copy instead.
+        if counts[k] > UNREFERENCED or type(array) is np.ndarray or getrefcount(array) > 4:
             args[3 + k] = backend.fresh_copy(array)
+            stats.COUNTS["copies"] += 1
     del counts
     with program.Quiet():
         stats.COUNTS["launches"] += 1
         outs = backend.call(ready.executable, args)
         _store(trace, ready, live, outs)
-
-
-def shared(array: Any) -> bool:
-    """Whether something besides its value and this call's two lists refers to the array."""
-    return backend.references(array)
 
 
 def _store(trace: Trace, ready: Any, live: tuple[int, ...], outs: list) -> None:

@@ -9,6 +9,7 @@ COUNTS: dict[str, float] = {
     "disk_hits": 0,
     "cold_runs": 0,
     "host_runs": 0,
+    "copies": 0,
     "compile_seconds": 0.0,
     "trace_seconds": 0.0,
 }

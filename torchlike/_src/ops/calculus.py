@@ -13,7 +13,7 @@ from torchlike._src.core.promotion import Promote
 from torchlike._src.ops.declare import TL, TO, T, op
 from torchlike._src.ops.reduction import widen
 
-# -- differences ---------------------------------------------------------------------------------------------------
+# -- differences -----------------------------------------------------------------------------------------------
 
 
 def _ends(x: Any, dim: int, first: int, last: int) -> Any:
@@ -56,7 +56,7 @@ def diff(input: T, n=1, dim=-1, prepend: TO = None, append: TO = None):
     return x
 
 
-# -- trapezoids ------------------------------------------------------------------------------------------------------
+# -- trapezoids ------------------------------------------------------------------------------------------------
 
 
 def _trapezoid_check(name: str) -> Any:
@@ -75,7 +75,11 @@ def _trapezoid_check(name: str) -> Any:
         elif x.shape and x.ndim > 1:
             sizes = [1] * (max(x.ndim, y.ndim) - x.ndim) + list(x.shape)
             broadcast_shapes(
-                tuple(n for k, n in enumerate([1] * (len(sizes) - y.ndim) + list(y.shape)) if k != len(sizes) - y.ndim + axis),
+                tuple(
+                    n
+                    for k, n in enumerate([1] * (len(sizes) - y.ndim) + list(y.shape))
+                    if k != len(sizes) - y.ndim + axis
+                ),
                 tuple(n for k, n in enumerate(sizes) if k != len(sizes) - y.ndim + axis),
             )
 
@@ -119,7 +123,7 @@ def cumulative_trapezoid(y: T, x: TO = None, *, dx=1, dim=-1):
     return _trapezoid(y, x, dx, dim, True)
 
 
-# -- gradient ----------------------------------------------------------------------------------------------------------
+# -- gradient --------------------------------------------------------------------------------------------------
 
 
 def gradient_along(x: Any, dim: int, spacing: Any, edge_order: int) -> Any:
@@ -171,7 +175,7 @@ def _gradient(input: T, coordinates: TL, *, dim, spacing=1, edge_order=1):
     return gradient_along(x, dim % x.ndim, given, edge_order)
 
 
-# -- covariance ---------------------------------------------------------------------------------------------------------
+# -- covariance ------------------------------------------------------------------------------------------------
 
 
 def _cov_check(input: Aval, correction: int, fweights: Any, aweights: Any) -> None:
@@ -191,9 +195,14 @@ def _cov_check(input: Aval, correction: int, fweights: Any, aweights: Any) -> No
             )
         integral = not (w.dtype.is_floating_point or w.dtype.is_complex)
         if name == "fweights" and not integral:
-            raise RuntimeError(f"cov(): expected fweights to have integral dtype but got fweights with {w.dtype.scalar_name} dtype")
+            raise RuntimeError(
+                f"cov(): expected fweights to have integral dtype but got fweights with {w.dtype.scalar_name} dtype"
+            )
         if name == "aweights" and integral:
-            raise RuntimeError(f"cov(): expected aweights to have floating point dtype but got aweights with {w.dtype.scalar_name} dtype")
+            raise RuntimeError(
+                "cov(): expected aweights to have floating point dtype but got aweights with "
+                f"{w.dtype.scalar_name} dtype"
+            )
         if w.numel != count:
             raise RuntimeError(
                 f"cov(): expected {name} to have the same numel as there are observations in the input but got "
@@ -259,18 +268,23 @@ def corrcoef(input: T):
     return jnp.clip(c, -1, 1)
 
 
-# -- Vandermonde ------------------------------------------------------------------------------------------------------------
+# -- Vandermonde -----------------------------------------------------------------------------------------------
 
 
-def _vander_check(x: Aval, N: Any, increasing: bool) -> None:  # noqa: N803
+def _vander_check(x: Aval, N: Any, increasing: bool) -> None:
     if x.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
     if N is not None and N < 0:
         raise RuntimeError("N must be non-negative.")
 
 
-@op(check=_vander_check, method=False, out=False, grad_name=lambda increasing, **_: "CatBackward0" if increasing else "FlipBackward0")
-def vander(x: T, N=None, increasing=False):  # noqa: N803
+@op(
+    check=_vander_check,
+    method=False,
+    out=False,
+    grad_name=lambda increasing, **_: "CatBackward0" if increasing else "FlipBackward0",
+)
+def vander(x: T, N=None, increasing=False):
     """(n,) -> (n, N): the powers of each element, descending unless `increasing`."""
     count = x.shape[0] if N is None else N
     if x.dtype == bool or x.dtype.kind in "iu":

@@ -18,7 +18,7 @@ from torchlike._src.core.aval import Aval
 from torchlike._src.core.errors import shape_text
 from torchlike._src.ops.declare import TO, T, op
 from torchlike._src.ops.matmul import HALF, barrier, conj
-from torchlike._src.ops.platform import on_cpu
+from torchlike._src.ops.build_target import on_cpu
 
 
 class Config(NamedTuple):

@@ -15,13 +15,13 @@ from jax import lax
 from torchlike._src.core import dtype as dt
 from torchlike._src.core.aval import Aval
 from torchlike._src.core.errors import broadcast_shapes, canonical_dim, shape_text
-from torchlike._src.ops.declare import S, T, TS, cast, op
+from torchlike._src.ops.declare import TS, S, T, cast, op
 from torchlike._src.ops.reduction import one_hot_pull
 
 FILL = lax.GatherScatterMode.FILL_OR_DROP
 
 
-# -- the four kernels: elements and rows, read and written -------------------------------------------------------
+# -- the four kernels: elements and rows, read and written -----------------------------------------------------
 
 
 def take_flat(x: Any, positions: Any) -> Any:
@@ -125,7 +125,7 @@ def put_rows(x: Any, dim: int, index: Any, values: Any, how: str = "set") -> Any
     return SCATTERS[how](x, index.reshape(-1, 1), values, numbers, mode=FILL)
 
 
-# -- gather and scatter ------------------------------------------------------------------------------------------
+# -- gather and scatter ----------------------------------------------------------------------------------------
 
 
 INDEX_TYPES = (dt.int32, dt.int64)
@@ -198,7 +198,9 @@ def scatter_types(input: Aval, index: Aval, src: Any, name: str = "scatter") -> 
 def fits_number(input: Aval, value: Any) -> None:
     """PyTorch's error for a complex number that goes into a real tensor."""
     if value is complex and not input.dtype.is_complex and input.dtype is not dt.bool_:
-        raise RuntimeError(f"value cannot be converted to type {NUMBER_NAMES.get(input.dtype, input.dtype.cpp_name)} without overflow")
+        raise RuntimeError(
+            f"value cannot be converted to type {NUMBER_NAMES.get(input.dtype, input.dtype.cpp_name)} without overflow"
+        )
 
 
 NUMBER_NAMES = {dt.int64: "int64_t", dt.uint8: "uint8_t", dt.int8: "int8_t", dt.int32: "int", dt.int16: "int16_t"}
@@ -272,7 +274,7 @@ def scatter_add(input: T, dim, index: T, src: T):
     return scatter_along(input, dim, index, crop(src, index.shape), "add")
 
 
-# -- scatter_reduce and index_reduce -------------------------------------------------------------------------------
+# -- scatter_reduce and index_reduce ---------------------------------------------------------------------------
 
 
 def _identity(reduce: str, dtype: Any) -> Any:
@@ -283,7 +285,7 @@ def _identity(reduce: str, dtype: Any) -> Any:
     sign = -1 if reduce == "amax" else 1
     if jnp.issubdtype(dtype, jnp.inexact):
         return np.asarray(sign * np.inf, dtype)
-    if dtype == bool:
+    if np.dtype(dtype).kind == "b":
         return np.asarray(reduce == "amin")
     info = jnp.iinfo(dtype)
     return np.asarray(info.min if reduce == "amax" else info.max, dtype)
@@ -312,7 +314,9 @@ def reduce_along(x: Any, dim: int, index: Any, src: Any, reduce: str, include_se
     return out
 
 
-def _reduce_pull_input(g: Any, input: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool, out: Any) -> Any:
+def _reduce_pull_input(
+    g: Any, input: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool, out: Any
+) -> Any:
     if reduce == "sum":
         d = g
     elif reduce == "mean":
@@ -331,7 +335,9 @@ def _shares(g: Any, input: Any, dim: int, index: Any, src: Any, out: Any) -> Any
     return g / scatter_along((input == out).astype(g.dtype), dim, index, hits, "add")
 
 
-def _reduce_pull_src(g: Any, input: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool, out: Any) -> Any:
+def _reduce_pull_src(
+    g: Any, input: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool, out: Any
+) -> Any:
     shape = src.shape
     src = crop(src, index.shape)
     if reduce == "sum":
@@ -385,11 +391,11 @@ def _index_reduce_check(input: Aval, dim: int, index: Aval, source: Aval, reduce
     _rows_check("index_reduce", input, dim, index, source)
 
 
-def _index_reduce_input(g, input, dim, index, source, reduce, include_self, out):  # noqa: ANN001, ANN202
+def _index_reduce_input(g, input, dim, index, source, reduce, include_self, out):
     return _reduce_pull_input(g, input, dim, _spread_index(index, dim, source.shape), source, reduce, include_self, out)
 
 
-def _index_reduce_source(g, input, dim, index, source, reduce, include_self, out):  # noqa: ANN001, ANN202
+def _index_reduce_source(g, input, dim, index, source, reduce, include_self, out):
     return _reduce_pull_src(g, input, dim, _spread_index(index, dim, source.shape), source, reduce, include_self, out)
 
 
@@ -404,7 +410,7 @@ def index_reduce(input: T, dim, index: T, source: T, reduce, *, include_self=Tru
     return reduce_along(input, dim, _spread_index(index, dim, source.shape), source, reduce, include_self)
 
 
-# -- index_select, index_add, index_copy, index_fill ----------------------------------------------------------------
+# -- index_select, index_add, index_copy, index_fill -----------------------------------------------------------
 
 
 def _select_check(input: Aval, dim: int, index: Aval) -> None:
@@ -576,12 +582,15 @@ def index_fill(input: T, dim, index: T, value: TS):
     return put_rows(input, dim, index, fill)
 
 
-# -- masks --------------------------------------------------------------------------------------------------------
+# -- masks -----------------------------------------------------------------------------------------------------
 
 
 def _masked_fill_check(input: Aval, mask: Aval, value: Any) -> None:
     if mask.dtype is not dt.bool_:
-        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {MASK_NAMES.get(mask.dtype, mask.dtype.cpp_name)}")
+        raise RuntimeError(
+            "masked_fill_ only supports boolean masks, but got mask with dtype "
+            f"{MASK_NAMES.get(mask.dtype, mask.dtype.cpp_name)}"
+        )
     zero_dim_value("masked_fill", input, value)
     fits_number(input, value)
 
@@ -606,7 +615,9 @@ def masked_fill(input: T, mask: T, value: TS):
 
 def _masked_scatter_check(input: Aval, mask: Aval, source: Aval) -> None:
     if mask.dtype is not dt.bool_:
-        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.dtype.scalar_name}")
+        raise RuntimeError(
+            f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.dtype.scalar_name}"
+        )
     if input.dtype is not source.dtype:
         raise RuntimeError(
             f"masked_scatter: expected self and source to have same dtypes but got{input.dtype.scalar_name} and "
@@ -641,7 +652,7 @@ def masked_scatter(input: T, mask: T, source: T):
     return jnp.where(mask, take_flat(source, _masked_positions(mask, shape)), input)
 
 
-# -- take, put, take_along_dim --------------------------------------------------------------------------------------
+# -- take, put, take_along_dim ---------------------------------------------------------------------------------
 
 
 def _take_check(input: Aval, index: Aval) -> None:
@@ -704,7 +715,9 @@ def put(input: T, index: T, source: T, accumulate=False):
 
 def _take_along_check(input: Aval, indices: Aval, dim: Any) -> None:
     if indices.dtype is not dt.int64:
-        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype.scalar_name}")
+        raise RuntimeError(
+            f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype.scalar_name}"
+        )
     if dim is None:
         return
     if input.ndim != indices.ndim:
@@ -718,11 +731,10 @@ def _take_along_check(input: Aval, indices: Aval, dim: Any) -> None:
 def _along_shapes(input: tuple, indices: tuple, dim: int) -> tuple[tuple, tuple]:
     """Both broadcast in every dim but `dim`."""
     common = broadcast_shapes(
-        tuple(1 if k == dim else n for k, n in enumerate(input)), tuple(1 if k == dim else n for k, n in enumerate(indices))
+        tuple(1 if k == dim else n for k, n in enumerate(input)),
+        tuple(1 if k == dim else n for k, n in enumerate(indices)),
     )
-    return tuple(
-        tuple(shape[k] if k == dim else n for k, n in enumerate(common)) for shape in (input, indices)
-    )  # type: ignore[return-value]
+    return tuple(tuple(shape[k] if k == dim else n for k, n in enumerate(common)) for shape in (input, indices))  # type: ignore[return-value]
 
 
 def _take_along_aval(input: Aval, indices: Aval, dim: Any) -> Aval:

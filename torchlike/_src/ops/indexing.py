@@ -1,4 +1,4 @@
-"""Advanced indexing (`x[i, :, j]` and its assignment), embedding tables, one_hot, and the bounds of every index operand."""
+"""Advanced indexing (`x[i, :, j]` and its assignment), embedding tables, one_hot, bounds of all index operands."""
 
 import math
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from torchlike._src.ops.declare import TL, TO, T, op
 from torchlike._src.ops.gather_scatter import INDEX_TYPES, put_rows, take_rows
 from torchlike._src.ops.reduction import widen
 
-# -- advanced indexing ---------------------------------------------------------------------------------------------
+# -- advanced indexing -----------------------------------------------------------------------------------------
 
 
 def _place(indices: tuple, layout: tuple) -> tuple:
@@ -89,7 +89,9 @@ def _put_check(input: Aval, indices: tuple, values: Aval, accumulate: bool, layo
     given = values.shape
     while len(given) > len(target) and given[0] == 1:
         given = given[1:]
-    fits = len(given) <= len(target) and all(a in (1, b) for a, b in zip(reversed(given), reversed(target), strict=False))
+    fits = len(given) <= len(target) and all(
+        a in (1, b) for a, b in zip(reversed(given), reversed(target), strict=False)
+    )
     if not fits:
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {shape_text(values.shape)} cannot be broadcast to indexing result "
@@ -126,7 +128,7 @@ def _index_put(input: T, indices: TL, values: T, *, accumulate, layout):
     return spot.add(values, mode="drop") if accumulate else spot.set(values, mode="drop")
 
 
-# -- embedding -------------------------------------------------------------------------------------------------------
+# -- embedding -------------------------------------------------------------------------------------------------
 
 
 def _table_check(name: str, weight: Aval, indices: Aval) -> None:
@@ -154,7 +156,9 @@ def _embedding_pull(g: Any, weight_aval: Aval, indices: Any, padding_idx: int, s
     if padding_idx >= 0:
         rows = jnp.where(rows == padding_idx, np.asarray(weight_aval.shape[0], rows.dtype), rows)
     if scale_grad_by_freq:
-        counts = put_rows(jnp.zeros(weight_aval.shape[:1], updates.dtype), 0, rows, jnp.ones(rows.shape, updates.dtype), "add")
+        counts = put_rows(
+            jnp.zeros(weight_aval.shape[:1], updates.dtype), 0, rows, jnp.ones(rows.shape, updates.dtype), "add"
+        )
         updates = updates / take_rows(counts, 0, rows)[:, None]
     return put_rows(jnp.zeros(weight_aval.shape, updates.dtype), 0, rows, updates, "add")
 
@@ -173,7 +177,9 @@ def embedding(weight: T, indices: T, padding_idx=-1, scale_grad_by_freq=False, s
 BAG_MODES = ("sum", "mean", "max")
 
 
-def _bag_check(weight: Aval, indices: Aval, offsets: Aval, per_sample_weights: Any, mode: int, sparse: bool, **_: Any) -> None:
+def _bag_check(
+    weight: Aval, indices: Aval, offsets: Aval, per_sample_weights: Any, mode: int, sparse: bool, **_: Any
+) -> None:
     _table_check("embedding_bag", weight, indices)
     if sparse:
         raise NotImplementedError("embedding_bag with sparse=True: sparse gradients are not supported")
@@ -189,7 +195,9 @@ def _bags(indices: Any, offsets: Any, include_last_offset: bool) -> tuple[Any, i
     return (positions >= starts[None, :]).astype(jnp.int64).sum(1) - 1, count
 
 
-def _bag_parts(weight: Any, indices: Any, offsets: Any, per_sample_weights: Any, include_last_offset: bool, padding_idx: int) -> tuple:
+def _bag_parts(
+    weight: Any, indices: Any, offsets: Any, per_sample_weights: Any, include_last_offset: bool, padding_idx: int
+) -> tuple:
     """(rows, bag of each, valid mask, bag count)."""
     bag, count = _bags(indices, offsets, include_last_offset)
     if padding_idx >= 0:
@@ -215,7 +223,16 @@ def _bag_max(rows: Any, bag: Any, count: int) -> tuple[Any, Any]:
     return jnp.where(first == total, jnp.zeros((), rows.dtype), top), first
 
 
-def _bag_row_grads(g: Any, weight: Any, indices: Any, offsets: Any, per_sample_weights: Any, mode: int, include_last_offset: bool, padding_idx: int) -> Any:
+def _bag_row_grads(
+    g: Any,
+    weight: Any,
+    indices: Any,
+    offsets: Any,
+    per_sample_weights: Any,
+    mode: int,
+    include_last_offset: bool,
+    padding_idx: int,
+) -> Any:
     """The gradient of each looked-up row, before per-sample weights."""
     rows, bag, count = _bag_parts(weight, indices, offsets, per_sample_weights, include_last_offset, padding_idx)
     g = widen(g)
@@ -228,7 +245,9 @@ def _bag_row_grads(g: Any, weight: Any, indices: Any, offsets: Any, per_sample_w
     return spread
 
 
-def _bag_weight_pull(g, weight, indices, offsets, per_sample_weights, mode, include_last_offset, padding_idx, scale_grad_by_freq):  # noqa: ANN001, ANN202
+def _bag_weight_pull(
+    g, weight, indices, offsets, per_sample_weights, mode, include_last_offset, padding_idx, scale_grad_by_freq
+):
     d = _bag_row_grads(g, weight, indices, offsets, per_sample_weights, mode, include_last_offset, padding_idx)
     if per_sample_weights is not None:
         d = d * widen(per_sample_weights)[:, None]
@@ -238,7 +257,7 @@ def _bag_weight_pull(g, weight, indices, offsets, per_sample_weights, mode, incl
     return put_rows(jnp.zeros(weight.shape, d.dtype), 0, indices, d, "add")
 
 
-def _bag_samples_pull(g, weight, indices, offsets, mode, include_last_offset, padding_idx):  # noqa: ANN001, ANN202
+def _bag_samples_pull(g, weight, indices, offsets, mode, include_last_offset, padding_idx):
     d = _bag_row_grads(g, weight, indices, offsets, None, mode, include_last_offset, padding_idx)
     return (d * widen(take_rows(weight, 0, indices))).sum(1)
 
@@ -275,14 +294,16 @@ def _embedding_bag(
     return total.astype(weight.dtype)
 
 
-# -- one_hot -----------------------------------------------------------------------------------------------------------
+# -- one_hot ---------------------------------------------------------------------------------------------------
 
 
 def _one_hot_check(tensor: Aval, num_classes: int) -> None:
     if tensor.dtype is not dt.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if num_classes < 0:
-        raise NotImplementedError("one_hot without num_classes depends on the data: the caller must read the largest class")
+        raise NotImplementedError(
+            "one_hot without num_classes depends on the data: the caller must read the largest class"
+        )
 
 
 @op(
@@ -297,7 +318,7 @@ def _one_hot(tensor: T, num_classes):
     return (tensor[..., None] == classes).astype(jnp.int64)
 
 
-# -- bounds of index operands --------------------------------------------------------------------------------------------
+# -- bounds of index operands ----------------------------------------------------------------------------------
 
 
 class IndexCheck(NamedTuple):

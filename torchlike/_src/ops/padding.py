@@ -13,7 +13,7 @@ from torchlike._src.core.aval import Aval
 from torchlike._src.core.errors import shape_text
 from torchlike._src.ops.declare import S, T, cast, op
 
-# -- constant ----------------------------------------------------------------------------------------------------------
+# -- constant --------------------------------------------------------------------------------------------------
 
 
 def pad_pairs(ndim: int, pad: tuple) -> list[tuple[int, int]]:
@@ -68,7 +68,7 @@ def _pad_constant(input: T, value: S, *, pad):
     return lax.pad(input, cast(value, input.dtype), pairs)
 
 
-# -- reflect, replicate, circular -----------------------------------------------------------------------------------------
+# -- reflect, replicate, circular ------------------------------------------------------------------------------
 
 _COMBINATIONS = (
     "\nSupported combinations for non-constant padding:"

@@ -1,4 +1,4 @@
-"""Rearranging elements into a new tensor: triangles, rolls, flips, repeats, diagonals, scattering into a view's place."""
+"""Rearranging elements into a new tensor: triangles, rolls, flips, repeats, diagonals, a view's place written."""
 
 import math
 from typing import Any
@@ -11,7 +11,7 @@ from torchlike._src.core.aval import Aval
 from torchlike._src.core.errors import canonical_dim, canonical_dims, shape_text
 from torchlike._src.ops.declare import T, cast, op
 
-# -- triangles ------------------------------------------------------------------------------------------------------
+# -- triangles -------------------------------------------------------------------------------------------------
 
 
 def _triangle_check(name: str) -> Any:
@@ -59,7 +59,7 @@ def triu(input: T, diagonal=0):
     return _upper(input, diagonal)
 
 
-# -- roll, flip, rot90 ------------------------------------------------------------------------------------------------
+# -- roll, flip, rot90 -----------------------------------------------------------------------------------------
 
 
 def _tuple(value: Any) -> tuple:
@@ -195,15 +195,13 @@ def rot90(input: T, k=1, dims=(0, 1)):
     return _rot90(input, k, dims)
 
 
-# -- repeats ----------------------------------------------------------------------------------------------------------
+# -- repeats ---------------------------------------------------------------------------------------------------
 
 
 def _repeat_check(input: Aval, repeats: Any) -> None:
     repeats = _tuple(repeats)
     if len(repeats) < input.ndim:
-        raise RuntimeError(
-            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
-        )
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     shape = _repeat_shape(input.shape, repeats)
     for n in shape:
         if n < 0:
@@ -299,7 +297,7 @@ def _repeat_interleave(input: T, repeats, dim=None):
     return spread.reshape((*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]))
 
 
-# -- diagonals ----------------------------------------------------------------------------------------------------------
+# -- diagonals -------------------------------------------------------------------------------------------------
 
 
 def diagonal_length(rows: int, columns: int, offset: int) -> int:
@@ -395,7 +393,7 @@ def diag_embed(input: T, offset=0, dim1=-2, dim2=-1):
     return jnp.moveaxis(_undiagonal(input, side, side, offset), (-2, -1), (first, second))
 
 
-# -- a view's place written in a copy -----------------------------------------------------------------------------------
+# -- a view's place written in a copy --------------------------------------------------------------------------
 
 
 def _same_size(src: Aval, shape: tuple) -> None:

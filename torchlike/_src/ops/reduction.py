@@ -139,8 +139,11 @@ def sum(input: T, dim=None, keepdim=False, *, dtype=None):
     return finish(add_up(widen(x), dims).astype(x.dtype), dims, keepdim)
 
 
-@op(shape=_sum_aval, vjp={"input": lambda g, input, dim, keepdim: jnp.where(is_nan(input), 0, keep(g, input.ndim, dim, keepdim))},
-    check=lambda input, dim, **_: _check_nansum(input, dim))  # fmt: skip
+def _nansum_pull(g: Any, input: Any, dim: Any, keepdim: bool) -> Any:
+    return jnp.where(is_nan(input), 0, keep(g, input.ndim, dim, keepdim))
+
+
+@op(shape=_sum_aval, vjp={"input": _nansum_pull}, check=lambda input, dim, **_: _check_nansum(input, dim))
 def nansum(input: T, dim=None, keepdim=False, *, dtype=None):
     """The sum over `dim` with NaN counted as zero."""
     x = _as_sum_dtype(input, dtype)
@@ -383,18 +386,25 @@ def _min_all(input: T):
     return _smallest(input, tuple(range(input.ndim)))
 
 
-def _extreme_dim(input: Any, dim: int, keepdim: bool, reduce: Any, arg: Any) -> tuple:
+def _extreme_dim(input: Any, dim: int, keepdim: bool, reduce: Any) -> tuple:
     dims = reduce_dims(dim, input.ndim)
     if not dims:
         return input, jnp.zeros((), jnp.int64)
-    values = finish(reduce(input, dims), dims, keepdim)
-    return values, finish(_arg(input, dims[0], arg), dims, keepdim)
+    values = reduce(input, dims)
+    return finish(values, dims, keepdim), finish(_first(input, values, dims[0]), dims, keepdim)
 
 
-def _arg(input: Any, dim: int, arg: Any) -> Any:
-    if input.dtype == bool:
-        input = input.astype(jnp.uint8)
-    return arg(input, dim, jnp.int64)
+def _first(x: Any, extreme: Any, dim: int) -> Any:
+    """Where `extreme` first stands along `dim`; the first NaN if there is one.
+
+    A comparison and a minimum of positions: an order of magnitude faster on CPU than XLA's argmax."""
+    hit = x == lax.expand_dims(extreme, (dim,))
+    if x.dtype.kind not in "biu":
+        hit = lax.bitwise_or(hit, is_nan(x))
+    kind = jnp.int32 if x.shape[dim] < 2**31 else jnp.int64
+    positions = lax.broadcasted_iota(kind, x.shape, dim)
+    found = lax.reduce_min(jnp.where(hit, positions, np.asarray(x.shape[dim], kind)), (dim,))
+    return found.astype(jnp.int64)
 
 
 @op(
@@ -407,7 +417,7 @@ def _arg(input: Any, dim: int, arg: Any) -> Any:
 )
 def _max_dim(input: T, dim, keepdim=False):
     """(values, indices) of the largest element along `dim`; the first of equal ones."""
-    return _extreme_dim(input, dim, keepdim, _largest, lax.argmax)
+    return _extreme_dim(input, dim, keepdim, _largest)
 
 
 @op(
@@ -420,7 +430,7 @@ def _max_dim(input: T, dim, keepdim=False):
 )
 def _min_dim(input: T, dim, keepdim=False):
     """(values, indices) of the smallest element along `dim`; the first of equal ones."""
-    return _extreme_dim(input, dim, keepdim, _smallest, lax.argmin)
+    return _extreme_dim(input, dim, keepdim, _smallest)
 
 
 def _am_check(name: str, kernel: str) -> Any:
@@ -489,29 +499,30 @@ def _arg_aval(input: Aval, dim: Any, keepdim: bool) -> Aval:
     return aval(reduce_shape(input.shape, dim, keepdim), dt.int64, input.device)
 
 
-def _arg_all_or_dim(input: Any, dim: Any, keepdim: bool, arg: Any) -> Any:
+def _arg_all_or_dim(input: Any, dim: Any, keepdim: bool, reduce: Any) -> Any:
     if not input.ndim:
         return jnp.zeros((), jnp.int64)
     if dim is None:
-        out = arg(input.reshape(-1), 0, jnp.int64)
+        flat = input.reshape(-1)
+        out = _first(flat, reduce(flat, (0,)), 0)
         return out.reshape((1,) * input.ndim) if keepdim else out
     dims = reduce_dims(dim, input.ndim)
-    return finish(arg(input, dims[0], jnp.int64), dims, keepdim)
+    return finish(_first(input, reduce(input, dims), dims[0]), dims, keepdim)
 
 
 @op(check=_arg_check("argmax"), shape=_arg_aval, differentiable=False)
 def argmax(input: T, dim=None, keepdim=False):
     """The index of the largest element along `dim`, or in the flattened tensor; the first of equal ones."""
-    return _arg_all_or_dim(input, dim, keepdim, lax.argmax)
+    return _arg_all_or_dim(input, dim, keepdim, _largest)
 
 
 @op(check=_arg_check("argmin"), shape=_arg_aval, differentiable=False)
 def argmin(input: T, dim=None, keepdim=False):
     """The index of the smallest element along `dim`, or in the flattened tensor; the first of equal ones."""
-    return _arg_all_or_dim(input, dim, keepdim, lax.argmin)
+    return _arg_all_or_dim(input, dim, keepdim, _smallest)
 
 
-# -- variance and standard deviation -----------------------------------------------------------------------------
+# -- variance and standard deviation ---------------------------------------------------------------------------
 
 
 def _moment_args(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
@@ -564,10 +575,14 @@ def _var_pull_from(g: Any, input: Any, dim: Any, unbiased: Any, keepdim: bool, c
     centred = x - finish(add_up(x, dims) / np.asarray(count, x.dtype), dims, True)
     free = count - correction
     scale = 2.0 / free if free else np.inf
-    return keep(widen(g), x.ndim, dim, keepdim) * np.asarray(scale, g.dtype if g.dtype.name not in HALF else "f4") * centred
+    return (
+        keep(widen(g), x.ndim, dim, keepdim)
+        * np.asarray(scale, g.dtype if g.dtype.name not in HALF else "f4")
+        * centred
+    )
 
 
-def _var_pull(g, input, dim, unbiased, keepdim, correction):  # noqa: ANN001, ANN202
+def _var_pull(g, input, dim, unbiased, keepdim, correction):
     return _var_pull_from(g, input, dim, unbiased, keepdim, correction)
 
 
@@ -575,7 +590,7 @@ def _std_to_var(g: Any, out: Any) -> Any:
     return jnp.where(out == 0, 0, g / (2 * out))
 
 
-def _std_pull(g, input, out, dim, unbiased, keepdim, correction):  # noqa: ANN001, ANN202
+def _std_pull(g, input, out, dim, unbiased, keepdim, correction):
     return _var_pull_from(_std_to_var(g, out), input, dim, unbiased, keepdim, correction)
 
 
@@ -584,11 +599,11 @@ def _mean_part(g: Any, input: Any, dim: Any, keepdim: bool) -> Any:
     return keep(g, input.ndim, dim, keepdim) / np.asarray(count_along(input.shape, dim), g.dtype)
 
 
-def _var_mean_pull(g0, g1, input, dim, unbiased, keepdim, correction):  # noqa: ANN001, ANN202
+def _var_mean_pull(g0, g1, input, dim, unbiased, keepdim, correction):
     return _var_pull_from(g0, input, dim, unbiased, keepdim, correction) + _mean_part(g1, input, dim, keepdim)
 
 
-def _std_mean_pull(g0, g1, input, out0, dim, unbiased, keepdim, correction):  # noqa: ANN001, ANN202
+def _std_mean_pull(g0, g1, input, out0, dim, unbiased, keepdim, correction):
     g0 = _std_to_var(g0, out0)
     return _var_pull_from(g0, input, dim, unbiased, keepdim, correction) + _mean_part(g1, input, dim, keepdim)
 

@@ -120,7 +120,10 @@ def _logcumsumexp_pull(g: Any, input: Any, out: Any, dim: int) -> Any:
     """sum over later outputs of g * exp(input - out), in logs and by sign so that nothing overflows."""
     g, input, out = widen(g), widen(input), widen(out)
     sides = []
-    for side in (jnp.where(g > 0, jnp.log(jnp.where(g > 0, g, 1)), -jnp.inf), jnp.where(g < 0, jnp.log(jnp.where(g < 0, -g, 1)), -jnp.inf)):
+    for side in (
+        jnp.where(g > 0, jnp.log(jnp.where(g > 0, g, 1)), -jnp.inf),
+        jnp.where(g < 0, jnp.log(jnp.where(g < 0, -g, 1)), -jnp.inf),
+    ):
         sides.append(jnp.exp(_scan(side - out, dim, lax.cumlogsumexp, reverse=True) + input))
     return sides[0] - sides[1]
 

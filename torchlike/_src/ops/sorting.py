@@ -21,13 +21,12 @@ from torchlike._src.ops.reduction import (
     add_up,
     finish,
     is_nan,
-    keep,
     not_for,
     reduce_dims,
     widen,
 )
 
-# -- sort -------------------------------------------------------------------------------------------------------------
+# -- sort ------------------------------------------------------------------------------------------------------
 
 
 def _positions(shape: tuple, dim: int) -> Any:
@@ -97,7 +96,7 @@ def msort(input: T):
     return sorted_pair(input, 0)[0] if input.ndim else input
 
 
-def _topk_check(input: Aval, k: int, dim: int, largest: bool, sorted: bool) -> None:  # noqa: A002
+def _topk_check(input: Aval, k: int, dim: int, largest: bool, sorted: bool) -> None:
     dim = canonical_dim(dim, input.ndim)
     if not 0 <= k <= (input.shape[dim] if input.ndim else 1):
         raise RuntimeError("selected index k out of range")
@@ -107,7 +106,7 @@ def _topk_check(input: Aval, k: int, dim: int, largest: bool, sorted: bool) -> N
         raise RuntimeError("topk does not support bool dtypes on CPU")
 
 
-def _topk_aval(input: Aval, k: int, dim: int, largest: bool, sorted: bool) -> tuple[Aval, Aval]:  # noqa: A002
+def _topk_aval(input: Aval, k: int, dim: int, largest: bool, sorted: bool) -> tuple[Aval, Aval]:
     shape = input.shape
     if shape:
         dim = canonical_dim(dim, len(shape))
@@ -116,7 +115,7 @@ def _topk_aval(input: Aval, k: int, dim: int, largest: bool, sorted: bool) -> tu
 
 
 @op(check=_topk_check, shape=_topk_aval, vjp={"input": _place_pull}, outputs=("values", "indices"))
-def topk(input: T, k, dim=-1, largest=True, sorted=True):  # noqa: A002
+def topk(input: T, k, dim=-1, largest=True, sorted=True):
     """(values, indices) of the k largest (or smallest) along `dim`, in order; of equal ones the first."""
     if not input.ndim:
         return input, jnp.zeros((), jnp.int64)
@@ -129,7 +128,7 @@ def topk(input: T, k, dim=-1, largest=True, sorted=True):  # noqa: A002
     return lax.slice_in_dim(values, 0, k, axis=dim), lax.slice_in_dim(indices, 0, k, axis=dim)
 
 
-# -- k-th value, median, mode -------------------------------------------------------------------------------------------
+# -- k-th value, median, mode ----------------------------------------------------------------------------------
 
 
 def _nonempty(name: str, input: Aval, dim: int) -> int:
@@ -274,7 +273,7 @@ def mode(input: T, dim=-1, keepdim=False):
     return finish(value.astype(input.dtype), (dim,), keepdim), finish(index, (dim,), keepdim)
 
 
-# -- quantiles ------------------------------------------------------------------------------------------------------------
+# -- quantiles -------------------------------------------------------------------------------------------------
 
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
@@ -292,7 +291,8 @@ def _quantile_check(name: str = "quantile") -> Any:
             raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
         if interpolation not in INTERPOLATIONS:
             raise RuntimeError(
-                f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
+                f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
+                f"{interpolation}"
             )
         if dim is not None:
             canonical_dim(dim, input.ndim)
@@ -364,7 +364,7 @@ def nanquantile(input: T, q: TS, dim=None, keepdim=False, *, interpolation="line
     return _quantiles(input, cast(q, input.dtype), dim, keepdim, interpolation, True)
 
 
-# -- binary search ------------------------------------------------------------------------------------------------------------
+# -- binary search ---------------------------------------------------------------------------------------------
 
 
 def _find(boundaries: Any, values: Any, right: bool) -> Any:
@@ -406,8 +406,8 @@ def _search_check(sorted_sequence: Aval, input: Any, right: bool, side: Any, sor
     elif sorted_sequence.ndim != 1 and sorted_sequence.shape[:-1] != input.shape[:-1]:
         raise RuntimeError(
             f"{name}boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input "
-            f"value tensor must match, but we got boundaries tensor {shape_text(sorted_sequence.shape)} and input value "
-            f"tensor {shape_text(input.shape)}"
+            f"value tensor must match, but we got boundaries tensor {shape_text(sorted_sequence.shape)} and "
+            f"input value tensor {shape_text(input.shape)}"
         )
     if sorter is not None:
         if sorter.shape != sorted_sequence.shape:
@@ -433,7 +433,9 @@ def searchsorted(sorted_sequence: T, input: TS, *, out_int32=False, right=False,
     """Where each of `input` would be inserted into the sorted last dim of `sorted_sequence`."""
     if sorter is not None:
         width = sorted_sequence.shape[-1]
-        rows = np.arange(math.prod(sorted_sequence.shape[:-1]), dtype=np.int64).reshape((*sorted_sequence.shape[:-1], 1))
+        rows = np.arange(math.prod(sorted_sequence.shape[:-1]), dtype=np.int64).reshape(
+            (*sorted_sequence.shape[:-1], 1)
+        )
         sorted_sequence = take_flat(sorted_sequence, sorter + rows * width)
     out = _find(sorted_sequence, input, right or side == "right")
     return out.astype(jnp.int32) if out_int32 else out
@@ -486,10 +488,10 @@ def isin(elements: TS, test_elements: TS, *, assume_unique=False, invert=False):
     return lax.bitwise_not(found) if invert else found
 
 
-# -- histograms -------------------------------------------------------------------------------------------------------------------
+# -- histograms ------------------------------------------------------------------------------------------------
 
 
-def _histc_check(input: Aval, bins: int, min: Any, max: Any) -> None:  # noqa: A002
+def _histc_check(input: Aval, bins: int, min: Any, max: Any) -> None:
     if max < min:
         raise RuntimeError("torch.histc: max must be larger than min")
     if bins <= 0:
@@ -499,7 +501,7 @@ def _histc_check(input: Aval, bins: int, min: Any, max: Any) -> None:  # noqa: A
 
 
 @op(check=_histc_check, shape=lambda input, bins, **_: input.with_shape((bins,)), vjp={})
-def histc(input: T, bins=100, min=0, max=0):  # noqa: A002
+def histc(input: T, bins=100, min=0, max=0):
     """(bins,): how many elements fall in each of `bins` equal parts of [min, max] (of the data's range if equal)."""
     x = widen(input.reshape(-1))
     low, high = np.asarray(min, x.dtype), np.asarray(max, x.dtype)

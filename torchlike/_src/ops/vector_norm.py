@@ -14,7 +14,7 @@ from torchlike._src.core.promotion import Promote
 from torchlike._src.ops.declare import T, cast, op
 from torchlike._src.ops.reduction import add_up, finish, keep, reduce_dims, reduce_shape, widen
 
-# -- vector norms -------------------------------------------------------------------------------------------------
+# -- vector norms ----------------------------------------------------------------------------------------------
 
 
 def order(p: Any) -> float:
@@ -36,9 +36,7 @@ def _dtype_check(input: Aval, dtype: dt.dtype) -> None:
         )
     if input.dtype.is_complex != dtype.is_complex:
         kind = "complex" if input.dtype.is_complex else "real"
-        raise RuntimeError(
-            f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got {dtype.scalar_name}"
-        )
+        raise RuntimeError(f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got {dtype.scalar_name}")
     if _narrows(input.dtype, dtype):
         raise RuntimeError(
             f"linalg.vector_norm: the dtype of the input ({input.dtype.scalar_name}) should be convertible without "
@@ -46,7 +44,7 @@ def _dtype_check(input: Aval, dtype: dt.dtype) -> None:
         )
 
 
-def _norm_check(input: Aval, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> None:  # noqa: A002
+def _norm_check(input: Aval, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> None:
     if not (input.dtype.is_floating_point or input.dtype.is_complex):
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {input.dtype.scalar_name}"
@@ -63,11 +61,12 @@ def _norm_check(input: Aval, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> N
     for d, shown in zip(dims, dim if isinstance(dim, tuple) else (dim,), strict=False):
         if input.shape[d] == 0:
             raise RuntimeError(
-                f"{name}the dimension {shown}because this dimension is empty and the operation does not have an identity"
+                f"{name}the dimension {shown}because this dimension is empty and the operation does not have an "
+                "identity"
             )
 
 
-def _norm_aval(input: Aval, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Aval:  # noqa: A002
+def _norm_aval(input: Aval, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Aval:
     return aval(reduce_shape(input.shape, dim, keepdim), (dtype or input.dtype).to_real(), input.device)
 
 
@@ -119,7 +118,7 @@ def norm_pull(g: Any, x: Any, out: Any, p: float, dims: tuple) -> Any:
     return x * jnp.where(out == 0, 0, size ** np.asarray(p - 2, size.dtype) * scale)
 
 
-def _norm_rule(g: Any, input: Any, out: Any, ord: Any, dim: Any, keepdim: bool) -> Any:  # noqa: A002
+def _norm_rule(g: Any, input: Any, out: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
     dims = reduce_dims(dim, input.ndim)
     g, out = (keep(widen(a), input.ndim, dim, keepdim) for a in (g, out))
     x = widen(input)
@@ -136,7 +135,7 @@ _NORM = {
 }
 
 
-def _vector_norm(input: T, ord=2, dim=None, keepdim=False, *, dtype=None):  # noqa: A002
+def _vector_norm(input: T, ord=2, dim=None, keepdim=False, *, dtype=None):
     """The vector norm of order `ord` over `dim` (None: all of the flattened tensor); real.
 
     RuntimeError for integers, a narrowing `dtype`, or an empty dim where the norm has no identity."""
@@ -151,7 +150,7 @@ op(name="vector_norm", namespaces=("torch.linalg",), **_NORM)(_vector_norm)
 op(name="_vector_norm", namespaces=(), **_NORM)(_vector_norm)
 
 
-# -- dist ----------------------------------------------------------------------------------------------------------
+# -- dist ------------------------------------------------------------------------------------------------------
 
 
 def _dist_check(input: Aval, other: Aval, p: Any) -> None:
@@ -182,7 +181,7 @@ def dist(input: T, other: T, p=2):
     return norm_over(x, order(p), tuple(range(x.ndim)))
 
 
-# -- renorm ---------------------------------------------------------------------------------------------------------
+# -- renorm ----------------------------------------------------------------------------------------------------
 
 
 def _renorm_check(input: Aval, p: Any, dim: int, maxnorm: Any) -> None:
@@ -222,7 +221,7 @@ def renorm(input: T, p, dim, maxnorm):
     return (x * _renorm_scale(norm, maxnorm).astype(norm.dtype)).astype(input.dtype)
 
 
-# -- the cross product -----------------------------------------------------------------------------------------------
+# -- the cross product -----------------------------------------------------------------------------------------
 
 
 def _cross_check(input: Aval, other: Aval, dim: Any) -> None:

@@ -323,8 +323,13 @@ def check_upsample(input: Aval, mode: str, sizes: tuple, align_corners: bool, fa
 def _for_integers(x: Any, mode: str, sizes: tuple, align: bool, factors: Any) -> Any:
     if x.dtype.kind != "u" or mode in ("nearest", "nearest-exact"):
         return resample(x, mode, sizes, align, factors)
-    y = resample(x.astype(jnp.float32), mode, sizes, align, factors)
-    return jnp.clip(jnp.round(y), 0, 255).astype(x.dtype)
+    n = len(sizes)
+    y = x
+    for k in reversed(range(n)):  # PyTorch rounds to bytes after each dim
+        one = tuple(sizes[j] if j == k else y.shape[y.ndim - n + j] for j in range(n))
+        z = resample(y.astype(jnp.float32), mode, one, align, factors)
+        y = jnp.clip(jnp.round(z), 0, 255).astype(x.dtype)
+    return y
 
 
 @op(

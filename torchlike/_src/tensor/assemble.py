@@ -1,6 +1,7 @@
 """Puts the Tensor class and the namespaces together: generated operators, views, creation, conversion, autograd."""
 
 import importlib
+import os
 import pkgutil
 from typing import Any
 
@@ -127,3 +128,8 @@ def _operators() -> None:
 
 
 assemble()
+
+# The composed functions add to the namespaces, and replace generated functions there, before anything copies them.
+for _module in pkgutil.iter_modules([os.path.dirname(__file__)]):
+    if _module.name.startswith("composite_"):
+        importlib.import_module(f"{__package__}.{_module.name}")

@@ -544,3 +544,21 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
 @public("torch", name="ctc_loss")
 def _torch_ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
     return _ctc(log_probs, targets, input_lengths, target_lengths, blank, _code(reduction), zero_infinity)
+
+
+@public(NN)
+def linear_cross_entropy(
+    input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean", ignore_index=None,
+    label_smoothing=0.0, options=None,
+):
+    """cross_entropy(linear(input, linear_weight, linear_bias), target). XLA decides about memory; chunking options are
+    not implemented."""
+    if options is not None:
+        raise NotImplementedError("linear_cross_entropy: options (chunking) are not implemented")
+    if linear_weight.dim() != 2:
+        raise NotImplementedError("linear_cross_entropy: a linear_weight of more than two dims is not implemented")
+    logits = F.linear(input, linear_weight, linear_bias)
+    index = -100 if ignore_index is None else ignore_index
+    return cross_entropy(
+        logits, target, weight, ignore_index=index, reduction=reduction, label_smoothing=label_smoothing
+    )

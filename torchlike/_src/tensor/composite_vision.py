@@ -88,7 +88,7 @@ def _resize(input: Any, sizes: tuple, factors: Any, mode: str, align: bool, anti
             if mode in ("linear", "bilinear", "trilinear"):
                 raise NotImplementedError(f"Got {dims}D input, but {mode} mode needs {_NEED[mode]}D input")
     if mode == "lanczos" and dims == 4:
-        raise ValueError("lanczos mode requires antialias=True")
+        raise ValueError("Lanczos mode requires antialias=True")
     raise NotImplementedError(
         f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {dims}D) for the modes: nearest | linear | bilinear | "
         f"bicubic | trilinear | lanczos | area | nearest-exact (got {mode})"

@@ -20,3 +20,6 @@ from torchlike.nn.modules.pixelshuffle import *
 from torchlike.nn.modules.pooling import *
 from torchlike.nn.modules.sparse import *
 from torchlike.nn.modules.upsampling import *
+from torchlike.nn.modules.rnn import *
+
+__all__ = sorted(name for name, value in list(globals().items()) if isinstance(value, type))
