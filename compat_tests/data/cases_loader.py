@@ -213,7 +213,11 @@ def case_early_break(torch):
 def case_list_and_strings(torch):
     """Plain sequences are datasets too."""
     d = torch.utils.data
-    return list(d.DataLoader(["a", "b", "c"], 2)), list(d.DataLoader([(1, "x"), (2, "y")], 2)), list(d.DataLoader([1, 2, 3], 2))
+    return (
+        list(d.DataLoader(["a", "b", "c"], 2)),
+        list(d.DataLoader([(1, "x"), (2, "y")], 2)),
+        list(d.DataLoader([1, 2, 3], 2)),
+    )
 
 
 @case

@@ -5,7 +5,7 @@ An optimizer is a pure function that updates one parameter, and a `KernelOptimiz
     def update(numbers, scalars, param, grad, *tensors, **flags) -> (scalars, param, *tensors)
 
 numbers: the group's hyperparameters, float64 0-d arrays: data, so that a changed learning rate compiles nothing.
-scalars: per-parameter 0-d states such as the step count, float64; usually shared by the whole group, and then passed once.
+scalars: per-parameter 0-d states such as the step count; usually shared by the whole group, and then passed once.
 flags: what changes the code (amsgrad, nesterov, …): part of the program's key.
 
 Why not optax's transformations: their hyperparameters are closures' constants, their bias corrections are computed in
@@ -25,7 +25,22 @@ from torchlike._src.tensor.call import apply, check_writable, write
 from torchlike._src.tensor.tensor import Tensor, TensorBase, wrap
 from torchlike.optim.optimizer import Optimizer, _get_capturable_supported_devices, _get_scalar_dtype
 
-__all__ = ["KernelOptimizer", "StepOp", "add", "addcdiv", "addcmul", "lerp", "mul", "zeros"]
+__all__ = [
+    "KernelOptimizer",
+    "StepOp",
+    "add",
+    "addcdiv",
+    "addcmul",
+    "decayed",
+    "div",
+    "lerp",
+    "mul",
+    "next_step",
+    "plus",
+    "scalar_state",
+    "sqrt",
+    "zeros",
+]
 
 
 # -- PyTorch's element-wise steps, rounded where it rounds ----------------------------------------------------------------
@@ -69,7 +84,20 @@ def lerp(x: Any, y: Any, weight: Any) -> Any:
     return (jnp.where(near, a, b) + factor * (b - a)).astype(x.dtype)
 
 
+def next_step(scalars: tuple) -> tuple[Any, Any]:
+    """The step count after this step, as it is stored and as a float64 to compute with."""
+    step = scalars[0] + 1
+    return step, step.astype(jnp.float64)
+
+
+def decayed(p: Any, g: Any, weight_decay: Any, maximize: bool, decay: bool) -> Any:
+    """The gradient as most optimizers take it: uphill turned round, plus the L2 penalty's."""
+    g = -g if maximize else g
+    return add(g, p, weight_decay) if decay else g
+
+
 def sqrt(x: Any) -> Any:
+    """The square root, in x's dtype."""
     return jnp.sqrt(x.astype(_wide(x))).astype(x.dtype)
 
 
@@ -141,7 +169,7 @@ class StepOp(RawOp):
                 new_grads.append(g)
             tensors = [arrays[e + j * count + k] for j in range(per_param)]
             first = (which[k] if which else 0) * per_set
-            own = tuple(x.astype(jnp.float64) for x in scalars[first : first + per_set])
+            own = tuple(scalars[first : first + per_set])
             is_complex = self.pairs and jnp.iscomplexobj(p)
             given = [p, g, *tensors]
             if is_complex:
@@ -199,6 +227,7 @@ class KernelOptimizer(Optimizer):
     _scalars: tuple[str, ...] = ("step",)
     """Names of the 0-d states."""
     _sparse_error = ""
+    """What PyTorch says about sparse gradients; empty if it takes them."""
 
     def _tensors(self, group: dict) -> tuple[str, ...]:
         """Names of the states with the parameter's shape, in the order that `update` takes them."""
@@ -263,7 +292,7 @@ class KernelOptimizer(Optimizer):
         grads = [p._grad for p in params]
         for g in grads:
             if g.__class__ is not Tensor and getattr(g, "is_sparse", False):
-                raise RuntimeError(self._sparse_error)
+                self._refuse_sparse()
         if MODE.enabled:
             self._launch_tracked(group, params, grads, states, numbers, names)
             return
@@ -340,6 +369,11 @@ class KernelOptimizer(Optimizer):
             lr = group.get("lr")
             if isinstance(lr, TensorBase) and not group.get("capturable") and self._no_foreach_tensor_lr:
                 raise RuntimeError("lr as a Tensor is not supported for capturable=False and foreach=True")
+
+    def _refuse_sparse(self) -> None:
+        if self._sparse_error:
+            raise RuntimeError(self._sparse_error)
+        raise NotImplementedError(f"{type(self).__name__} on sparse gradients")
 
     _capturable_what = "params and state_steps"
     _no_foreach_tensor_lr = False

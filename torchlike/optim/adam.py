@@ -6,7 +6,19 @@ import jax.numpy as jnp
 
 from torchlike._src.tensor.tensor import Tensor, TensorBase
 from torchlike.optim._checks import check, check_betas, check_fused, check_lr, has_decay
-from torchlike.optim._kernel import KernelOptimizer, StepOp, add, addcdiv, addcmul, div, lerp, mul, plus, sqrt
+from torchlike.optim._kernel import (
+    KernelOptimizer,
+    StepOp,
+    add,
+    addcdiv,
+    addcmul,
+    div,
+    lerp,
+    mul,
+    next_step,
+    plus,
+    sqrt,
+)
 from torchlike.optim.optimizer import ParamsT, _to_scalar
 
 __all__ = ["Adam"]
@@ -26,7 +38,7 @@ def update(
 ) -> tuple:
     """Unlike optax.scale_by_adam, eps is added to sqrt(v) / sqrt(1 - beta2^t), and corrections are in float64."""
     lr, beta1, beta2, eps, weight_decay = numbers
-    step = scalars[0] + 1
+    count, step = next_step(scalars)
     if maximize:
         g = -g
     if decay:
@@ -41,7 +53,7 @@ def update(
     if largest:
         largest = (jnp.maximum(largest[0], v),)
     denominator = plus(div(sqrt(largest[0] if largest else v), root), eps)
-    return (step,), addcdiv(p, m, denominator, -step_size), m, v, *largest
+    return (count,), addcdiv(p, m, denominator, -step_size), m, v, *largest
 
 
 class Adam(KernelOptimizer):

@@ -5,6 +5,7 @@ made: a graph is freed by reference counting as soon as the last of its tensors 
 
 import heapq
 import itertools
+import re
 import traceback
 import warnings
 import weakref
@@ -208,13 +209,13 @@ class OpNode(Node):
             node, nr = (edge.node, edge.nr) if isinstance(edge, OutEdge) else (edge, 0)
         else:
             node, nr = self, outputs[k - len(inputs)]
-        source = f", which is output {nr} of {node.name()}," if isinstance(node, Node) else ""
+        source = f", which is output {nr} of {short_name(node)}," if isinstance(node, Node) else ""
         hint = (
             "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in question "
             "was changed in there or anywhere later. Good luck!"
             if Anomaly.enabled
             else "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-            "torch.autograd.set_detect_anomaly(True)."
+            "torch.autograd.set_detect_anomaly(True, check_nan=False)."
         )
         return (
             "one of the variables needed for gradient computation has been modified by an inplace operation: "
@@ -250,6 +251,13 @@ class OpNode(Node):
             operands.append(t)
         operands += [g for g in grads if g is not None]
         return Hooks.apply(found, (), operands, many=True)
+
+
+def short_name(node: Node) -> str:
+    """A node's name as error messages give it: the operator's. Views are remade as AsStrided by then."""
+    if type(node) is OpNode and getattr(node.plan.kernel.op, "view", False):
+        return "AsStrided"
+    return re.sub(r"Backward\d*$", "", node.name())
 
 
 def note_stack(node: Node) -> None:

@@ -309,7 +309,8 @@ class Pullback(RawOp):
             return forward(*(full[k] for k in range(len(forward.specs))))
 
         transposed = jax.linear_transpose(run, *[shape_struct(forward.specs[k]) for k in wanted])
-        return list(transposed(tuple(cast(g, o.dtype.np) for g, o in zip(grads, forward.outs, strict=True))))
+        # Conjugated on the way in and out: PyTorch's gradient of a complex number is the conjugate of JAX's.
+        return [_conj(d) for d in transposed(tuple(_conj(cast(g, o.dtype.np)) for g, o in zip(grads, forward.outs, strict=True)))]
 
     def generic(self, primals: Sequence, grads: list) -> list:
         """Gradients of the needed operands by jax.vjp of the forward kernel."""

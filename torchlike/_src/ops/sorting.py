@@ -367,7 +367,7 @@ def nanquantile(input: T, q: TS, dim=None, keepdim=False, *, interpolation="line
 # -- binary search ---------------------------------------------------------------------------------------------
 
 
-def _find(boundaries: Any, values: Any, right: bool) -> Any:
+def _find(boundaries: Any, values: Any, right: bool, nan_last: bool = False) -> Any:
     """How many of the sorted boundaries (along the last dim) come before each value.
 
     A binary search unrolled over its log2(n) steps: plain gathers and comparisons, no loop."""
@@ -384,6 +384,8 @@ def _find(boundaries: Any, values: Any, right: bool) -> Any:
         middle = lax.shift_right_logical(low + high, jnp.ones_like(low))
         at = take_flat(boundaries, jnp.minimum(middle, max(count - 1, 0)) + rows)
         before = lax.bitwise_not(at > values if right else at >= values)  # NaN on either side: before
+        if nan_last and at.dtype.kind not in "biu":
+            before &= lax.bitwise_not(is_nan(at))
         before &= middle < high
         low, high = jnp.where(before, middle + 1, low), jnp.where(before, high, jnp.minimum(middle, high))
     return low
@@ -483,7 +485,7 @@ def isin(elements: TS, test_elements: TS, *, assume_unique=False, invert=False):
         found = jnp.zeros(elements.shape, bool)
     else:
         wanted = elements.astype(common)
-        place = jnp.minimum(_find(ordered, wanted, False), ordered.size - 1)
+        place = jnp.minimum(_find(ordered, wanted, False, nan_last=True), ordered.size - 1)
         found = take_flat(ordered, place) == wanted
     return lax.bitwise_not(found) if invert else found
 

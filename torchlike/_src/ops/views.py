@@ -14,7 +14,7 @@ from torchlike._src.core.aval import Aval, aval
 from torchlike._src.ops.declare import RawOp
 
 __all__ = [
-    "AS_STRIDED", "BITCAST", "DIAGONAL", "EXPAND", "IMAG", "PERMUTE", "REAL", "RESHAPE", "SELECT", "SLICE", "UNFOLD",
+    "AS_STRIDED", "BITCAST", "DIAGONAL", "EXPAND", "PERMUTE", "RESHAPE", "SELECT", "SLICE", "UNFOLD",
     "VIEW_AS_COMPLEX", "VIEW_AS_REAL", "ViewOp",
 ]  # fmt: skip
 
@@ -27,7 +27,7 @@ class ViewOp(RawOp):
     def __init__(self, name: str, read: Callable, write: Callable | None, shape: Callable | None = None, **options: Any) -> None:
         super().__init__(read, name, linear=True, **options)
         self.shape_rule = shape
-        self.write = RawOp(write or _write_by_index(self), name + "_write", linear=True, grad_name="CopySlices")
+        self.write = RawOp(write or _write_by_index(self), name + "_write", linear=True, grad_name="torch::autograd::CopySlices")
         self.write.infer = _like_first  # type: ignore[method-assign]
 
     def infer(self, static: tuple, specs: tuple) -> tuple[Aval, ...]:
@@ -46,7 +46,9 @@ def _write_by_index(op: ViewOp) -> Callable:
 
     def write(base: Array, new: Array, *numbers: Array, **static: Any) -> Array:
         where = op.fn(jnp.arange(base.size, dtype=jnp.int32).reshape(base.shape), *numbers, **static)
-        return base.reshape(-1).at[where.reshape(-1)].set(new.reshape(-1)).reshape(base.shape)
+        # The transpose needs to know that no element is written twice: views with repeated elements are not written to.
+        flat = base.reshape(-1).at[where.reshape(-1)].set(new.reshape(-1), unique_indices=True, mode="promise_in_bounds")
+        return flat.reshape(base.shape)
 
     write.__name__ = write.__qualname__ = op.name + "_write"
     return write
@@ -119,7 +121,7 @@ def _slice_write(base: Array, new: Array, start: Array, *, dim: int, length: int
         return lax.dynamic_update_slice_in_dim(base, new, start, dim)
     index: list = [slice(None)] * base.ndim
     index[dim] = start + step * jnp.arange(length, dtype=jnp.int32)
-    return base.at[tuple(index)].set(new)
+    return base.at[tuple(index)].set(new, unique_indices=True, mode="promise_in_bounds")
 
 
 SLICE = ViewOp(
@@ -161,22 +163,6 @@ AS_STRIDED = ViewOp("as_strided", _as_strided, None, lambda s, size, stride, off
 # -- views of another dtype ---------------------------------------------------------------------------------------------
 
 
-def _real(base: Array) -> Array:
-    return jnp.real(base)
-
-
-def _real_write(base: Array, new: Array) -> Array:
-    return lax.complex(new, jnp.imag(base))
-
-
-def _imag(base: Array) -> Array:
-    return jnp.imag(base)
-
-
-def _imag_write(base: Array, new: Array) -> Array:
-    return lax.complex(jnp.real(base), new)
-
-
 def _view_as_real(base: Array) -> Array:
     return jnp.stack([jnp.real(base), jnp.imag(base)], axis=-1)
 
@@ -185,8 +171,6 @@ def _view_as_real_write(base: Array, new: Array) -> Array:
     return lax.complex(new[..., 0], new[..., 1])
 
 
-REAL = ViewOp("real", _real, _real_write, grad_name="RealBackward0")
-IMAG = ViewOp("imag", _imag, _imag_write, grad_name="ImagBackward0")
 VIEW_AS_REAL = ViewOp("view_as_real", _view_as_real, _view_as_real_write, grad_name="ViewAsRealBackward0")
 
 

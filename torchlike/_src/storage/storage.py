@@ -27,16 +27,22 @@ class Storage:
 class View:
     """What one view tensor sees of its storage: steps from the base, and PyTorch's geometry.
 
-    A step is (view operator, static arguments, numbers); numbers are data (an index, a slice's start)."""
+    A step is (view operator, static arguments, numbers); numbers are data (an index, a slice's start). `made` says what
+    forbids tracked writes through it: MULTI, NO_GRAD or INFERENCE, else None."""
 
-    __slots__ = ("aval", "multi", "offset", "steps", "strides")
+    __slots__ = ("aval", "made", "offset", "steps", "strides")
 
-    def __init__(self, steps: tuple, aval: Aval, strides: tuple[int, ...], offset: int, multi: bool = False) -> None:
+    def __init__(self, steps: tuple, aval: Aval, strides: tuple[int, ...], offset: int, made: str | None = None) -> None:
         self.steps = steps
         self.aval = aval
         self.strides = strides
         self.offset = offset
-        self.multi = multi
+        self.made = made
+
+
+MULTI = "multi"
+NO_GRAD = "no_grad"
+INFERENCE = "inference"
 
 
 def read_view(base: Value, steps: tuple) -> Value:

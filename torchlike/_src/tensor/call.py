@@ -2,18 +2,21 @@
 
 HOT: `apply`, `apply1`, `apply2` and `attach` run once per operation."""
 
+import gc
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 from torchlike._src.autograd import tape
 from torchlike._src.autograd.grad_mode import MODE, Anomaly
-from torchlike._src.autograd.tape import Node, OpNode, OutEdge, _sequence, grad_plan
+from torchlike._src.autograd.tape import OpNode, OutEdge, _sequence, grad_plan
 from torchlike._src.core import dtype as dtypes
 from torchlike._src.engine import Value, record
 from torchlike._src.engine.record import emit
 from torchlike._src.ops.kernels import CAST, COPY_INTO
 from torchlike._src.storage.storage import Storage, write_view
-from torchlike._src.tensor.tensor import NEW, Tensor, TensorBase, regenerate, wrap
+from torchlike._src.tensor.rebase import forbidden, regenerate, relative_steps
+from torchlike._src.tensor.tensor import NEW, Tensor, TensorBase, wrap
 
 TRUE1 = (True,)
 NEED2 = {(True, True): (True, True)}
@@ -81,13 +84,7 @@ def attach(kernel: Any, operands: Sequence, values: Sequence, results: Sequence,
     edges = []
     for t in operands:
         if isinstance(t, TensorBase) and t._rg:
-            gf = t._gf
-            if gf is None:
-                edges.append(t)
-            elif t._view is not None and t._base_tensor is not None and t._vversion != t._s.version:
-                edges.append(regenerate(t))
-            else:
-                edges.append(gf)
+            edges.append((t._gf or t) if t._view is None else t._edge())
         else:
             edges.append(None)
     plan = grad_plan(kernel, tuple([e is not None for e in edges]), label)
@@ -156,11 +153,6 @@ INFERENCE_INPLACE = (
     "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
     "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
 )
-MULTI_VIEW = (
-    "Output {nr} of {name} is a view and is being modified inplace. This view is the output of a function that returns "
-    "multiple views. Such functions do not allow the output views to be modified inplace. You should replace the inplace "
-    "operation by an out-of-place one."
-)
 
 
 def check_writable(target: Tensor, tracked: bool) -> None:
@@ -171,21 +163,22 @@ def check_writable(target: Tensor, tracked: bool) -> None:
     if view is not None:
         if 0 in view.strides and overlaps(target._aval.shape, view.strides):
             raise RuntimeError(OVERLAP)
-    if MODE.enabled:
-        if target._rg and target._gf is None:
-            raise RuntimeError(LEAF_INPLACE)
-        if view is not None and target._base_tensor is not None:
-            base = target._base_tensor
-            if base._rg and base._gf is None:
-                raise RuntimeError(LEAF_VIEW_INPLACE)
-            if view.multi and (target._rg or tracked):
-                edge = target._edge()
-                nr = edge.nr if type(edge) is OutEdge else getattr(target, "_output_nr", 0)
-                node = edge.node if type(edge) is OutEdge else edge
-                name = node.name() if isinstance(node, Node) else "SplitBackward0"
-                raise RuntimeError(
-                    MULTI_VIEW.format(nr=nr, name=name.removesuffix("Backward0").removesuffix("Backward"))
-                )
+    if tracked or target._rg:
+        check_history(target)
+
+
+def check_history(target: Tensor) -> None:
+    """PyTorch's conditions on a tensor whose modification will be recorded."""
+    if not MODE.enabled:
+        return
+    base = target._base_tensor if target._view is not None else None
+    if base is not None:
+        if target._view.made is not None:
+            raise RuntimeError(forbidden(target, "is being modified inplace"))
+        if base._rg and base._gf is None:
+            raise RuntimeError(LEAF_VIEW_INPLACE)
+    if target._rg and target.is_leaf:
+        raise RuntimeError(LEAF_INPLACE)
 
 
 def overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
@@ -205,11 +198,9 @@ def write(target: Tensor, new: Tensor, *, fit: bool = True) -> Tensor:
     view = target._view
     if view is None:
         storage.value = value
-        if not target._silent:
-            storage.version += 1
+        count_write(target)
         if tracked:
-            target._rg = new._rg
-            target._gf = new._gf
+            become(target, new)
             if new._gf is not None:
                 _rename_saved(new, target)
         return target
@@ -218,12 +209,30 @@ def write(target: Tensor, new: Tensor, *, fit: bool = True) -> Tensor:
         _write_tracked_view(target, new, value)
         return target
     storage.value = write_view(base, view.steps, value)
-    if not target._silent:
-        storage.version += 1
+    count_write(target)
     target._vb, target._vv = storage.value, value
-    # Views whose history is that of an untouched base keep it; PyTorch, too, only marks the version.
-    target._vversion = storage.version
     return target
+
+
+def count_write(target: Tensor) -> None:
+    """One more write: `.data` and its views have a count of their own."""
+    if target._silent is None:
+        target._s.version += 1
+    else:
+        target._silent[0] += 1
+
+
+def become(base: Tensor, new: Tensor) -> None:
+    """Give a tensor the history of `new`. If it had none before, its views now have one too."""
+    first = not base._rg
+    base._rg, base._gf = new._rg, new._gf
+    # Normally only the tensor, the view written through and this call refer to the storage, which spares the search.
+    if first and new._rg and sys.getrefcount(base._s) > 4:
+        for t in gc.get_referrers(base._s):
+            if isinstance(t, TensorBase) and t._view is not None and t._base_tensor is base and not t._rg:
+                dtype = t._aval.dtype
+                if dtype.is_floating_point or dtype.is_complex:
+                    t._rg, t._gf, t._vversion = True, None, -1  # made when it is needed
 
 
 def _rename_saved(new: Tensor, target: Tensor) -> None:
@@ -241,30 +250,34 @@ def _rename_saved(new: Tensor, target: Tensor) -> None:
 
 def _write_tracked_view(target: Tensor, new: Tensor, value: Value) -> None:
     """In-place on a view that has a history: the base becomes 'itself, with this part replaced' (CopySlices)."""
-    base = target._base_tensor if target._base_tensor is not None else target
+    base = target._base_tensor
     storage = target._s
     view = target._view
+    if base is None:  # a detached view: a tensor of its own for autograd
+        storage.value = write_view(storage.value, view.steps, value)
+        count_write(target)
+        become(target, new)
+        if new._gf is not None:
+            _rename_saved(new, target)
+        target._vb, target._vv = storage.value, value
+        return
+    steps = relative_steps(base, view)
     # Through a chain of views, each level is one differentiable write.
-    seen = [wrap(storage.value)]
+    seen = [wrap(base._read())]
     seen[0]._rg, seen[0]._gf = base._rg, base._edge() if base._rg else None
-    for op, static, numbers in view.steps[:-1]:
+    for op, static, numbers in steps[:-1]:
         seen.append(apply(op, static, (seen[-1], *numbers)))
     piece = new
-    for (op, static, numbers), outer in zip(reversed(view.steps), reversed(seen), strict=True):
+    for (op, static, numbers), outer in zip(reversed(steps), reversed(seen), strict=True):
         piece = apply(op.write, static, (outer, piece, *numbers))
-    storage.value = piece._read()
-    if not target._silent:
-        storage.version += 1
-    edge = piece._gf
-    if edge is not None:
-        node = edge.node if type(edge) is OutEdge else edge
-        if type(node) is OpNode:
-            node.relabel("CopySlices")
-    base._rg = piece._rg
-    base._gf = piece._gf
-    target._rg = piece._rg
-    if piece._gf is not None and target is not base:
-        target._gf = piece._gf
+    if base._view is None:
+        storage.value = piece._read()
+    else:
+        storage.value = write_view(storage.value, base._view.steps, piece._read())
+    count_write(target)
+    become(base, piece)
+    target._rg, target._gf = piece._rg, None
+    if piece._rg:
         regenerate(target)
     target._vb, target._vv = storage.value, value
 

@@ -97,7 +97,7 @@ def _mask_dims(mask: Any, length: int, source: int, heads: int) -> Any:
 
 def _split_heads(x: Any, heads: int, size: int) -> Any:
     """(S, N, E) -> (N * heads, S, E / heads)."""
-    return x.view(x.shape[0], heads, size).transpose(0, 1)
+    return x.reshape(x.shape[0], heads, size).transpose(0, 1)
 
 
 def _static(x: Any, name: str, heads: int, size: int) -> Any:
@@ -164,8 +164,8 @@ def multi_head_attention_forward(
     if bias_k is not None:
         if static_k is not None or static_v is not None:
             raise AssertionError(f"bias cannot be added to static {'key' if static_k is not None else 'value'}.")
-        k = torch.cat([k, bias_k.repeat(1, batch, 1)])
-        v = torch.cat([v, bias_v.repeat(1, batch, 1)])
+        k = torch.cat([k, bias_k.expand(1, batch, -1)])
+        v = torch.cat([v, bias_v.expand(1, batch, -1)])
         extra += 1
     q = _split_heads(q, heads, head)
     k = _split_heads(k, heads, head) if static_k is None else _static(static_k, "static_k", heads, head)
@@ -179,8 +179,11 @@ def multi_head_attention_forward(
         key_padding_mask = None if key_padding_mask is None else F.pad(key_padding_mask, (0, extra))
     source = k.shape[1]
     if key_padding_mask is not None:
-        if tuple(key_padding_mask.shape) != (batch, source):
-            raise AssertionError(f"Expected key_padded_mask.shape to be {(batch, source)}, got {key_padding_mask.shape}")
+        for dim, expected in enumerate((batch, source)):
+            if key_padding_mask.shape[dim] != expected:
+                raise AssertionError(
+                    f"Expected key_padded_mask.shape[{dim}] to be {expected}, but got {key_padding_mask.shape[dim]}"
+                )
         padding = key_padding_mask.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1).reshape(heads, 1, source)
         attn_mask = padding if attn_mask is None else attn_mask + padding
     dropout = dropout_p if training else 0.0

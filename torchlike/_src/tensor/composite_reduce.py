@@ -104,6 +104,26 @@ for _name in ("var_mean", "std_mean"):
     public("torch")(_moment(_name, True))
 
 
+# -- quantiles: a number's range is known here ------------------------------------------------------------------
+
+
+def _quantile(name: str) -> Any:
+    def function(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
+        if isinstance(q, (int, float)) and not 0 <= q <= 1:
+            raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
+        q = q if isinstance(q, TensorBase) else float(q)
+        return PUBLIC[name](input, q, dim, keepdim, interpolation=interpolation, out=out)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = OPS[name].doc
+    function.__module__ = "torch"
+    return function
+
+
+for _name in ("quantile", "nanquantile"):
+    setattr(Tensor, _name, public("torch")(_quantile(_name)))
+
+
 # -- scatter: src may be a tensor or a number, called src or value ---------------------------------------------
 
 
@@ -118,6 +138,52 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
 
 Tensor.scatter = scatter
 Tensor.scatter_ = inplace_method(scatter, "scatter_")
+
+
+# -- masks ------------------------------------------------------------------------------------------------------
+
+
+@public("torch")
+def masked_scatter(input, mask, source):
+    """`input` with consecutive elements of `source` where `mask` is True. Reads the mask only if source could be too
+    short: RuntimeError then."""
+    if mask.dtype is dt.bool_ and source.numel() < np.prod(np.broadcast_shapes(input.shape, mask.shape), dtype=int):
+        wanted = int(torch.broadcast_to(mask, np.broadcast_shapes(input.shape, mask.shape)).sum())
+        if source.numel() < wanted:
+            raise RuntimeError("Number of elements of source < number of ones in mask")
+    return PUBLIC["masked_scatter"](input, mask, source)
+
+
+Tensor.masked_scatter = masked_scatter
+Tensor.masked_scatter_ = inplace_method(masked_scatter, "masked_scatter_")
+Tensor.masked_fill = public("torch", name="masked_fill")(PUBLIC["masked_fill"])
+Tensor.masked_fill_ = inplace_method(PUBLIC["masked_fill"], "masked_fill_")
+
+
+# -- methods that take their dims one by one -------------------------------------------------------------------
+
+
+def _spread_method(name: str, parameter: str) -> Any:
+    function = PUBLIC[name]
+
+    def method(self, *args, **kwargs):
+        if kwargs:
+            args = (kwargs.pop(parameter),)
+            if kwargs:
+                raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(kwargs))}'")
+        elif not args:
+            raise TypeError(f'{name}() missing 1 required positional arguments: "{parameter}"')
+        return function(self, args[0] if len(args) == 1 else args)
+
+    method.__name__ = name
+    method.__qualname__ = f"Tensor.{name}"
+    method.__doc__ = function.__doc__
+    return method
+
+
+Tensor.flip = _spread_method("flip", "dims")
+Tensor.repeat = _spread_method("repeat", "repeats")
+Tensor.tile = _spread_method("tile", "dims")
 
 
 # -- padding ---------------------------------------------------------------------------------------------------

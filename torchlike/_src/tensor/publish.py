@@ -3,11 +3,14 @@
 Generated source, because binding `*args` by signature costs ten times what a plain `def` costs, and because
 tracebacks, `help()` and `inspect.signature` then show real parameters."""
 
+import builtins
 import inspect
 import keyword
 import linecache
 import operator
 import sys
+import threading
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -320,7 +323,55 @@ def save(plan: Any, tensors: tuple, values: tuple, result: Any) -> tuple:
 
 
 def generate(declared: Op, name: str, with_out: bool) -> Callable:
-    """The public function of an operator."""
+    """The public function of an operator. Its body is generated and compiled when it is first called: compiling all of
+    them would be most of the time that importing takes."""
+    scope: dict[str, Any] = {"__name__": __name__, "__builtins__": builtins}
+    function = types.FunctionType(STUB, scope, name)
+    scope["_materialise"] = lambda: materialise(declared, name, with_out, function, scope)
+    function.__signature__ = public_signature(declared, with_out)  # type: ignore[attr-defined]
+    function.__doc__ = declared.doc
+    function.__module__ = "torch"
+    function.__qualname__ = name
+    return function
+
+
+def _stub_code() -> types.CodeType:
+    def stub(*args: Any, **kwargs: Any) -> Any:
+        return _materialise()(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821 - in the function's own globals
+
+    return stub.__code__
+
+
+STUB = _stub_code()
+_compiling = threading.Lock()
+
+
+def materialise(declared: Op, name: str, with_out: bool, function: Any, scope: dict) -> Callable:
+    """Give a stub its real code. The function stays the same object, so nothing that refers to it changes."""
+    with _compiling:
+        if function.__code__ is STUB:
+            scope.update(environment(declared))
+            source, filename = source_of(declared, name, with_out)
+            local: dict[str, Any] = {}
+            exec(compile(source, filename, "exec"), scope, local)  # noqa: S102 - our own declarations
+            linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+            real = local[name]
+            function.__defaults__, function.__kwdefaults__ = real.__defaults__, real.__kwdefaults__
+            function.__code__ = real.__code__
+            del function.__signature__
+    return function
+
+
+def public_signature(declared: Op, with_out: bool) -> inspect.Signature:
+    """The signature without our annotations, and with out=."""
+    parameters = [p.replace(annotation=inspect.Parameter.empty) for p in declared.signature.parameters.values()]
+    if with_out:
+        parameters.append(inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None))
+    return inspect.Signature(parameters)
+
+
+def source_of(declared: Op, name: str, with_out: bool) -> tuple[str, str]:
+    """(source text, file name) of an operator's public function."""
     signature = declared.signature
     positions = {n: k for k, n in enumerate(signature.parameters, 1)}
     lines = [f"def {name}({_parameter_source(signature, 'out=None' if with_out else '')}):"]
@@ -391,8 +442,13 @@ def generate(declared: Op, name: str, with_out: bool) -> Callable:
     else:
         lines.append(f"    return {result}")
     source = "\n".join(lines) + "\n"
-    filename = f"<torchlike {name}>"
-    scope: dict[str, Any] = {
+    return source, f"<torchlike {name}>"
+
+
+def environment(declared: Op) -> dict[str, Any]:
+    """The global names of a generated function."""
+    signature = declared.signature
+    return {
         "_op": declared,
         "_defaults": {n: p.default for n, p in signature.parameters.items()},
         "TENSOR_TYPES": TENSOR_TYPES,
@@ -422,14 +478,7 @@ def generate(declared: Op, name: str, with_out: bool) -> Callable:
         "check_indices": check_indices,
         "save": save,
         "named": return_type(declared.name, declared.outputs) if declared.outputs is not None else None,
-        "__name__": __name__,
     }
-    exec(compile(source, filename, "exec"), scope)  # noqa: S102 - our own declarations
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    function = scope[name]
-    function.__doc__ = declared.doc
-    function.__module__ = "torch"
-    return function
 
 
 RETURN_TYPES: dict[str, Callable] = {}

@@ -11,6 +11,7 @@ from torchlike._src.autograd.tape import Node, OutEdge
 from torchlike._src.core.size import Size
 from torchlike._src.engine import META_ARRAY, Value, flush, host_array, record
 from torchlike._src.storage.storage import Storage, View, contiguous_strides, read_view
+from torchlike._src.tensor.rebase import regenerate
 
 NEW = object.__new__
 
@@ -43,7 +44,7 @@ class Tensor(TensorBase):
     _accumulate_hooks: Any = None
     _post_accumulate_hooks: Any = None
     _retains: bool = False
-    _silent: bool = False
+    _silent: Any = None  # of `.data` and its views: [their own count of writes]
     _is_inference: bool = False
     _name: Any = None
     _is_param: bool = False
@@ -92,11 +93,11 @@ class Tensor(TensorBase):
         if not self._rg:
             return None
         gf = self._gf
-        if gf is None:
-            return self
-        if self._view is not None and self._base_tensor is not None and self._vversion != self._s.version:
-            return regenerate(self)
-        return gf
+        if self._view is not None and self._vversion != self._s.version:
+            base = self._base_tensor
+            if base is not None and base._rg:
+                return regenerate(self)
+        return self if gf is None else gf
 
     # -- what it is -----------------------------------------------------------------------------------------
 
@@ -154,6 +155,9 @@ class Tensor(TensorBase):
     def requires_grad(self, flag: bool) -> None:
         if not isinstance(flag, bool):
             raise RuntimeError("requires_grad must be a bool")
+        dtype = self._aval.dtype
+        if flag and not (dtype.is_floating_point or dtype.is_complex):
+            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
         self.requires_grad_(flag)
 
     def requires_grad_(self, requires_grad: bool = True) -> "Tensor":
@@ -165,7 +169,7 @@ class Tensor(TensorBase):
             )
         dtype = self._aval.dtype
         if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
-            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
         if requires_grad and self._is_inference and not MODE.inference:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         self._rg = bool(requires_grad)
@@ -174,14 +178,16 @@ class Tensor(TensorBase):
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded operation made it."""
-        return self._gf is None
+        return self._gf is None if self._view is None else self.grad_fn is None
 
     @property
     def grad_fn(self) -> Node | None:
         """The graph node that made it, or None for a leaf."""
-        if self._gf is None:
+        if self._gf is None and (self._view is None or not self._rg):
             return None
         edge = self._edge()
+        if edge is self:
+            return None
         return edge.node if type(edge) is OutEdge else edge
 
     @property
@@ -242,7 +248,7 @@ class Tensor(TensorBase):
     def data(self) -> "Tensor":
         """The same data without history; writes to it are not counted as in-place changes."""
         t = alias(self)
-        t._silent = True
+        t._silent = [0]
         return t
 
     @data.setter
@@ -264,7 +270,7 @@ class Tensor(TensorBase):
         """The same data without history; shares memory and the version counter."""
         t = alias(self)
         if self._silent:
-            t._silent = True
+            t._silent = self._silent
         return t
 
     def detach_(self) -> "Tensor":
@@ -282,7 +288,8 @@ class Tensor(TensorBase):
 
     @property
     def _version(self) -> int:
-        return self._s.version
+        """How often the data was changed in place."""
+        return self._s.version if self._silent is None else self._silent[0]
 
     def stride(self, dim: int | None = None) -> Any:
         """How many elements apart neighbours along each dimension lie."""
@@ -405,18 +412,6 @@ def is_row_major(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     return True
 
 
-def regenerate(t: Tensor) -> Any:
-    """A view's place on the graph after its base was written to: the view of what the base has become."""
-    from torchlike._src.tensor.views import view_node
-
-    base = t._base_tensor
-    t._vversion = t._s.version
-    edge = base._edge()
-    if edge is not None:
-        t._gf = view_node(t._view, edge, base._aval, "AsStridedBackward0")
-    return t._gf
-
-
 class SharedStorage(Storage):
     """A storage whose memory NumPy code can see and write to (`from_numpy`, `.numpy()`).
 
@@ -488,4 +483,4 @@ def share(t: Tensor, array: np.ndarray) -> None:
 
 tape.Hooks.wrap = staticmethod(wrap)
 
-__all__ = ["SharedStorage", "Tensor", "alias", "contiguous_strides", "flush", "record", "share", "wrap"]
+__all__ = ["SharedStorage", "Tensor", "alias", "contiguous_strides", "flush", "record", "regenerate", "share", "wrap"]

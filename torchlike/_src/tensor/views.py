@@ -11,7 +11,7 @@ from torchlike._src.core.errors import canonical_dim, canonical_dims, infer_size
 from torchlike._src.core.size import Size
 from torchlike._src.engine.record import NUMBERS, kernel_of
 from torchlike._src.ops import views as ops
-from torchlike._src.storage.storage import View, contiguous_strides
+from torchlike._src.storage.storage import INFERENCE, MULTI, NO_GRAD, View, contiguous_strides
 from torchlike._src.tensor.call import apply, record_taped
 from torchlike._src.tensor.tensor import NEW, Tensor, TensorBase, alias, is_row_major
 
@@ -35,7 +35,10 @@ def make_view(
     v.aval = a
     v.strides = strides
     v.offset = offset
-    v.multi = multi or (old is not None and old.multi)
+    if MODE.enabled:
+        v.made = MULTI if multi else (None if old is None else old.made)
+    else:
+        v.made = INFERENCE if MODE.inference else NO_GRAD
     out = NEW(Tensor)
     out._s = s = t._s
     out._view = v
@@ -45,9 +48,10 @@ def make_view(
     out._base_tensor = t if old is None or t._base_tensor is None else t._base_tensor
     out._vversion = s.version
     if t._silent:
-        out._silent = True
-    if t._rg and plan is not None and MODE.enabled:
-        out._rg = True
+        out._silent = t._silent
+    if t._rg and plan is not None:
+        out._rg = True  # also in no_grad: a view of what requires grad does
+    if out._rg and MODE.enabled:
         out._gf = node = NEW(OpNode)
         gf = t._gf
         edge = t if gf is None else (gf if old is None else t._edge())
@@ -81,33 +85,6 @@ def remember(op: Any, static: tuple, numbers: tuple, shape: tuple, source: Aval,
         GEOMETRIES.clear()
     GEOMETRIES[op, static, source, label] = known = (a, plan)
     return known
-
-
-def single_view_node(op: Any, static: tuple, numbers: tuple, source: Aval, edge: Any, label: str | None) -> OpNode:
-    """The graph node of one view step."""
-    specs = (source, *[NUMBERS[type(n)] for n in numbers]) if numbers else (source,)
-    kernel = kernel_of(op, static, specs)
-    node = NEW(OpNode)
-    node.edges = (edge, *[None] * len(numbers)) if numbers else (edge,)
-    node.seq = _sequence()
-    node.extra = None
-    node.plan = grad_plan(kernel, (True, *[False] * len(numbers)) if numbers else (True,), label)
-    node.saved = tuple([(n, None, 0) for n in numbers])
-    if Anomaly.enabled:
-        note_stack(node)
-    return node
-
-
-def view_node(view: View, edge: Any, base: Aval, label: str | None) -> Any:
-    """The graph nodes from a base to one of its views."""
-    source = base
-    for op, static, numbers in view.steps:
-        node = single_view_node(op, static, numbers, source, edge, None)
-        source = node.outs[0]
-        edge = node
-    if isinstance(edge, OpNode) and label is not None:
-        edge.relabel(label)
-    return edge
 
 
 def geometry(t: Tensor) -> tuple[tuple, tuple, int]:
@@ -246,37 +223,41 @@ def reshape_as(self: Tensor, other: Tensor) -> Tensor:
 
 
 def view_dtype(t: Tensor, dtype: Any) -> Tensor:
-    """The same bytes as another dtype."""
+    """The same bytes as another dtype. No gradient flows, and PyTorch does not count it among the views."""
     old = t._aval.dtype
-    if old is dtype:
-        return make_view(t, ops.RESHAPE, (("shape", t._aval.shape),), (), *geometry(t))
     shape, strides, offset = geometry(t)
     a, b = old.itemsize, dtype.itemsize
-    if a == b:
-        return make_view(t, ops.BITCAST, (("dtype", dtype),), (), shape, strides, offset, dtype=dtype)
+    if old is dtype:
+        out = make_view(t, ops.RESHAPE, (("shape", shape),), (), shape, strides, offset)
+        out._rg, out._gf = False, None
+    else:
+        if a != b:
+            shape, strides, offset = _resized(old, dtype, shape, strides, offset)
+        out = make_view(t, ops.BITCAST, (("dtype", dtype),), (), shape, strides, offset, dtype=dtype)
+    out._base_tensor = None
+    return out
+
+
+def _resized(old: Any, new: Any, shape: tuple, strides: tuple, offset: int) -> tuple[tuple, tuple, int]:
+    """The geometry of a tensor seen as a dtype of another size; RuntimeError if it does not fit."""
+    where = f"to view {old.scalar_name} as {new.scalar_name} (different element sizes)"
     if not shape:
-        raise RuntimeError(
-            f"self.dim() cannot be 0 to view {old.scalar_name} as {dtype.scalar_name} (different element sizes)"
-        )
+        raise RuntimeError(f"self.dim() cannot be 0 {where}")
     if strides[-1] != 1:
-        raise RuntimeError(
-            f"self.stride(-1) must be 1 to view {old.scalar_name} as {dtype.scalar_name} (different element sizes), but got {strides[-1]}"
-        )
+        raise RuntimeError(f"self.stride(-1) must be 1 {where}, but got {strides[-1]}")
+    a, b = old.itemsize, new.itemsize
     if a > b:
         r = a // b
-        new = (*shape[:-1], shape[-1] * r)
-        return make_view(
-            t, ops.BITCAST, (("dtype", dtype),), (), new, (*[s * r for s in strides[:-1]], 1), offset * r, dtype=dtype
-        )
+        return (*shape[:-1], shape[-1] * r), (*[s * r for s in strides[:-1]], 1), offset * r
     r = b // a
     if shape[-1] % r:
-        raise RuntimeError(
-            f"self.size(-1) must be divisible by {r} to view {old.scalar_name} as {dtype.scalar_name} (different element sizes), but got {shape[-1]}"
-        )
-    new = (*shape[:-1], shape[-1] // r)
-    return make_view(
-        t, ops.BITCAST, (("dtype", dtype),), (), new, (*[s // r for s in strides[:-1]], 1), offset // r, dtype=dtype
-    )
+        raise RuntimeError(f"self.size(-1) must be divisible by {r} {where}, but got {shape[-1]}")
+    if offset % r:
+        raise RuntimeError(f"self.storage_offset() must be divisible by {r} {where}, but got {offset}")
+    for k, s in enumerate(strides[:-1]):
+        if s % r:
+            raise RuntimeError(f"self.stride({k}) must be divisible by {r} {where}, but got {s}")
+    return (*shape[:-1], shape[-1] // r), (*[s // r for s in strides[:-1]], 1), offset // r
 
 
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
@@ -729,27 +710,14 @@ def real(input: Tensor) -> Tensor:
     """The real part of a complex tensor (a view); a real tensor itself."""
     if not input._aval.dtype.is_complex:
         return input
-    shape, strides, offset = geometry(input)
-    return make_view(
-        input, ops.REAL, (), (), shape, tuple([2 * s for s in strides]), 2 * offset, dtype=input._aval.dtype.to_real()
-    )
+    return select_view(view_as_real(input), input._aval.ndim, 0)
 
 
 def imag(input: Tensor) -> Tensor:
     """The imaginary part of a complex tensor (a view)."""
     if not input._aval.dtype.is_complex:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    shape, strides, offset = geometry(input)
-    return make_view(
-        input,
-        ops.IMAG,
-        (),
-        (),
-        shape,
-        tuple([2 * s for s in strides]),
-        2 * offset + 1,
-        dtype=input._aval.dtype.to_real(),
-    )
+    return select_view(view_as_real(input), input._aval.ndim, 1)
 
 
 def view_as_real(input: Tensor) -> Tensor:

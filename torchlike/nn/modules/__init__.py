@@ -19,6 +19,7 @@ from torchlike.nn.modules.padding import *
 from torchlike.nn.modules.pixelshuffle import *
 from torchlike.nn.modules.pooling import *
 from torchlike.nn.modules.sparse import *
+from torchlike.nn.modules.transformer import *
 from torchlike.nn.modules.upsampling import *
 from torchlike.nn.modules.rnn import *
 

@@ -5,17 +5,18 @@ import multiprocessing
 import os
 import pickle
 import signal
-import sys
 import time
 import warnings
+import weakref
 from collections.abc import Sequence
 from multiprocessing import connection
 from typing import Any
 
 import torchlike as torch
+from torchlike._src.engine.backend import platform
 from torchlike._src.random.sampler_seeds import base_seed
 from torchlike._src.tensor.random import source
-from torchlike.utils.data._utils import worker
+from torchlike.utils.data._utils import host, worker
 from torchlike.utils.data._utils.exceptions import ExceptionWrapper
 from torchlike.utils.data._utils.fetch import _DatasetKind
 from torchlike.utils.data._utils.pin_memory import pin_memory
@@ -149,9 +150,38 @@ class _Worker:
         self.active = True
         self.waiting = 0
 
+
+class _Crew:
+    """All workers of an iterator, and their end. It outlives the iterator, so that the end finds everything intact."""
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+        self.members: list[_Worker] = []
+        self.done = context.RawValue("b", 0)
+        self.closed = False
+        self._owner = os.getpid()
+
+    def hire(self, job: worker.Job) -> None:
+        self.members.append(_Worker(self.context, job, self.done))
+
     def close(self) -> None:
-        self.tasks.close()
-        self.results.close()
+        """End the workers: politely, and after a while by force. Does nothing in a forked copy of this process."""
+        if self.closed or os.getpid() != self._owner:
+            return
+        self.closed = True
+        self.done.value = 1
+        for w in self.members:
+            w.tasks.put(worker.STOP)
+            w.results.close()  # a worker in the middle of sending stops
+        deadline = time.monotonic() + worker.STATUS_INTERVAL
+        for w in self.members:
+            w.process.join(max(deadline - time.monotonic(), 0))
+        for w in self.members:
+            for end in (w.process.terminate, w.process.kill):
+                if w.process.is_alive():
+                    end()
+                    w.process.join(1)
+            w.tasks.close()
 
 
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
@@ -162,32 +192,26 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """
 
     def __init__(self, loader: Any) -> None:
-        self._shutdown = True  # until there is something to shut down
         super().__init__(loader)
         self._prefetch_factor = loader.prefetch_factor
         self._in_order = loader.in_order
         if self._prefetch_factor <= 0:
             raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
         context = loader.multiprocessing_context or multiprocessing.get_context()
-        self._owner_pid = os.getpid()
-        self._done = context.RawValue("b", 0)
-        self._workers: list[_Worker] = []
-        self._shutdown = False
+        if context.get_start_method() == "fork" and platform() != "cpu":
+            host.settle(self._dataset)
+        self._crew = _Crew(context)
+        self._workers = self._crew.members
+        # Not __del__: a garbage collection may have taken the queues and pipes apart before it. And not at Python's
+        # exit, when multiprocessing itself ends its daemonic processes.
+        weakref.finalize(self, self._crew.close).atexit = False
         try:
             for i in range(self._num_workers):
-                self._workers.append(_Worker(context, self._job(loader, i), self._done))
-        except (TypeError, AttributeError, pickle.PicklingError):
-            self._shutdown_workers()
-            warnings.warn(
-                "Got pickle error when attempting to start a worker Process. This might be because the worker Process "
-                "arguments are not picklable. Python 3.14+ changed the multiprocessing start method in non-Mac POSIX "
-                "platforms to 'forkserver', which requires the worker Process arguments to be picklable. You can also "
-                "try multiprocessing.set_start_method('fork').",
-                stacklevel=2,
-            )
-            raise
-        except BaseException:
-            self._shutdown_workers()
+                self._crew.hire(self._job(loader, i))
+        except BaseException as error:
+            self._crew.close()
+            if isinstance(error, (TypeError, AttributeError, pickle.PicklingError)):
+                _warn_of_pickling()
             raise
         self._reset(loader, first_iter=True)
 
@@ -256,7 +280,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 self._expected += 1
             else:
                 if not self._persistent_workers:
-                    self._shutdown_workers()
+                    self._crew.close()
                 raise StopIteration
             sources = [owner] if self._in_order else [w for w in self._workers if w.active and w.waiting]
             w, number, data = self._receive(sources)
@@ -275,7 +299,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def _receive(self, workers: Sequence[_Worker]) -> tuple[_Worker, Any, Any]:
         """(worker, number, result) from the first of `workers` that has one; RuntimeError if any worker died."""
-        if self._shutdown:
+        if self._crew.closed:
             raise AssertionError("Invalid iterator state: its workers were shut down")
         pipes = {w.results: w for w in workers}
         expected_alive = [w for w in self._workers if w.active or self._persistent_workers]
@@ -292,6 +316,10 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._report_death(expected_alive)
         raise AssertionError("unreachable")
 
+    def _shutdown_workers(self) -> None:
+        """End the workers now."""
+        self._crew.close()
+
     def _report_death(self, workers: Sequence[_Worker]) -> None:
         deadline = time.monotonic() + worker.STATUS_INTERVAL
         dead: list[Any] = []
@@ -299,35 +327,19 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             # A worker's pipe ends a moment before its process does.
             connection.wait([w.process.sentinel for w in workers], 0.1)
             dead = [w.process for w in workers if not w.process.is_alive()]
-        self._shutdown_workers()
+        self._crew.close()
         pids = ", ".join(str(p.pid) for p in dead)
         raise RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly") from _cause(dead)
 
-    # -- the end --------------------------------------------------------------------------------------------
 
-    def _shutdown_workers(self) -> None:
-        """End the workers: politely, and after a while by force. Does nothing in a forked copy of this process."""
-        if self._shutdown or os.getpid() != self._owner_pid:
-            return
-        self._shutdown = True
-        self._done.value = 1
-        for w in self._workers:
-            w.tasks.put(worker.STOP)
-            w.results.close()  # a worker in the middle of sending stops
-        deadline = time.monotonic() + worker.STATUS_INTERVAL
-        for w in self._workers:
-            w.process.join(max(deadline - time.monotonic(), 0))
-        for w in self._workers:
-            for end in (w.process.terminate, w.process.kill):
-                if w.process.is_alive():
-                    end()
-                    w.process.join(1)
-            w.close()
-
-    def __del__(self) -> None:
-        # When Python itself ends, multiprocessing has ended daemonic processes before.
-        if not sys.is_finalizing():
-            self._shutdown_workers()
+def _warn_of_pickling() -> None:
+    warnings.warn(
+        "Got pickle error when attempting to start a worker Process. This might be because the worker Process "
+        "arguments are not picklable. Python 3.14+ changed the multiprocessing start method in non-Mac POSIX "
+        "platforms to 'forkserver', which requires the worker Process arguments to be picklable. You can also try "
+        "multiprocessing.set_start_method('fork').",
+        stacklevel=5,
+    )
 
 
 def _cause(processes: Sequence[Any]) -> RuntimeError | None:

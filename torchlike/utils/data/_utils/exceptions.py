@@ -39,4 +39,7 @@ class ExceptionWrapper:
             exception = self.exc_type(message)
         except Exception:
             raise RuntimeError(message) from None
-        raise exception
+        try:
+            raise exception
+        finally:
+            del exception  # or its traceback, whose frames hold the iterator, would live until a garbage collection

@@ -4,6 +4,7 @@ Each function returns None where that is not possible (or would lose a gradient)
 PyTorch does, operator by operator. The results are the same.
 """
 
+import types
 from collections.abc import Sequence
 from typing import Any
 
@@ -107,3 +108,27 @@ def stack_arrays(batch: Sequence[Any]) -> np.ndarray | None:
         if not a.flags.c_contiguous and any(s < 0 for s in a.strides):
             return None
     return _joined(list(batch))
+
+
+def settle(root: Any) -> None:
+    """Bring the tensors inside a dataset into host memory: a forked worker cannot ask an accelerator for them.
+
+    On an accelerator, what was computed from a CPU tensor lies in the accelerator's memory until somebody reads it.
+    Looks into containers and the attributes of objects.
+    """
+    seen: set[int] = set()
+    waiting = [root]
+    while waiting:
+        x = waiting.pop()
+        if id(x) in seen or isinstance(x, (str, bytes, int, float, type, types.ModuleType, np.ndarray)):
+            continue
+        seen.add(id(x))
+        if isinstance(x, Tensor):
+            if x._aval.device.type == "cpu" and type(x._s) is not SharedStorage:
+                x._s.value.array = host_array(x._s.value)
+        elif isinstance(x, dict):
+            waiting += x.values()
+        elif isinstance(x, (list, tuple, set)):
+            waiting += x
+        else:
+            waiting += getattr(x, "__dict__", {}).values()
