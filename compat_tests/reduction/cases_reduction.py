@@ -35,7 +35,9 @@ def with_gradients(torch, function, *inputs):
     out = function(*inputs)
     outs = list(out) if isinstance(out, (tuple, list)) else [out]
     tracked = [o for o in outs if o.requires_grad]
-    weights = [tensor(torch, tuple(o.shape), str(o.dtype).removeprefix("torch."), 50 + k) for k, o in enumerate(tracked)]
+    weights = [
+        tensor(torch, tuple(o.shape), str(o.dtype).removeprefix("torch."), 50 + k) for k, o in enumerate(tracked)
+    ]
     wanted = [i for i in inputs if i.requires_grad]
     return {
         "out": [o.detach() for o in outs],
@@ -52,7 +54,10 @@ def with_gradients(torch, function, *inputs):
 def case_reduce(torch, name):
     function = getattr(torch, name)
     x = make(torch, (3, 4, 5))
-    out = [with_gradients(torch, lambda x: function(x, 1), x), with_gradients(torch, lambda x: function(x, -1, keepdim=True), x)]
+    out = [
+        with_gradients(torch, lambda x: function(x, 1), x),
+        with_gradients(torch, lambda x: function(x, -1, keepdim=True), x),
+    ]
     if name != "prod":
         out.append(with_gradients(torch, lambda x: function(x, (0, 2)), x))
     if name != "logsumexp":
@@ -61,7 +66,10 @@ def case_reduce(torch, name):
 
 
 @case(rtol=1e-2, atol=1e-2)
-@case.params("name", ["sum", "mean", "prod", "std", "amax", "argmax", "all", "any", "count_nonzero", "max", "median", "logsumexp"])
+@case.params(
+    "name",
+    ["sum", "mean", "prod", "std", "amax", "argmax", "all", "any", "count_nonzero", "max", "median", "logsumexp"],
+)
 @case.params("dtype", DTYPES)
 def case_reduce_dtypes(torch, name, dtype):
     x = make(torch, (3, 4), dtype)
@@ -70,7 +78,9 @@ def case_reduce_dtypes(torch, name, dtype):
 
 
 @case()
-@case.params("name", ["sum", "mean", "prod", "var", "amax", "argmax", "all", "max", "cumsum", "softmax", "sort", "logsumexp"])
+@case.params(
+    "name", ["sum", "mean", "prod", "var", "amax", "argmax", "all", "max", "cumsum", "softmax", "sort", "logsumexp"]
+)
 def case_reduce_errors(torch, name):
     function = getattr(torch, name)
     x = make(torch, (3, 4))
@@ -87,21 +97,34 @@ def case_reduce_errors(torch, name):
 def case_dtype_argument(torch):
     x = make(torch, (3, 4), "int64")
     return [
-        x.sum(dtype=torch.float32), x.sum(0, dtype=torch.int32), x.mean(dtype=torch.float64), x.prod(1, dtype=torch.float32),
-        x.cumsum(0, dtype=torch.float32), x.softmax(0, dtype=torch.float64), outcome(lambda: x.mean(dtype=torch.int32)),
+        x.sum(dtype=torch.float32),
+        x.sum(0, dtype=torch.int32),
+        x.mean(dtype=torch.float64),
+        x.prod(1, dtype=torch.float32),
+        x.cumsum(0, dtype=torch.float32),
+        x.softmax(0, dtype=torch.float64),
+        outcome(lambda: x.mean(dtype=torch.int32)),
         make(torch, (4,)).softmax(0, torch.float64),
-    ]  # fmt: skip
+    ]
 
 
 @case(**CLOSE)
 def case_variance_forms(torch):
     x = make(torch, (3, 4))
     return [
-        x.var(False), x.var(1), x.var(True), x.var(0, False), x.std(0, True, True), x.std(unbiased=False),
-        x.var(1, correction=0), x.var((0, 1), correction=2, keepdim=True), list(torch.var_mean(x, 1)),
-        list(torch.std_mean(x, 0, correction=0)), with_gradients(torch, lambda x: torch.var_mean(x, 1), x),
+        x.var(False),
+        x.var(1),
+        x.var(True),
+        x.var(0, False),
+        x.std(0, True, True),
+        x.std(unbiased=False),
+        x.var(1, correction=0),
+        x.var((0, 1), correction=2, keepdim=True),
+        list(torch.var_mean(x, 1)),
+        list(torch.std_mean(x, 0, correction=0)),
+        with_gradients(torch, lambda x: torch.var_mean(x, 1), x),
         with_gradients(torch, lambda x: torch.std_mean(x, dim=(0, 1)), x),
-    ]  # fmt: skip
+    ]
 
 
 @case()
@@ -128,20 +151,29 @@ def case_extrema(torch, name):
     x = make(torch, (3, 4))
     named = function(x, 1)
     return [
-        with_gradients(torch, lambda x: function(x, 1), ties), with_gradients(torch, lambda x: function(x, 0, True), x),
-        with_gradients(torch, function, ties[:2]), function(x, make(torch, (4,), seed=5)), named.values, named.indices,
+        with_gradients(torch, lambda x: function(x, 1), ties),
+        with_gradients(torch, lambda x: function(x, 0, True), x),
+        with_gradients(torch, function, ties[:2]),
+        function(x, make(torch, (4,), seed=5)),
+        named.values,
+        named.indices,
         outcome(lambda: function(torch.zeros(0))),
-    ]  # fmt: skip
+    ]
 
 
 @case(**CLOSE)
 def case_ties_share(torch):
     ties = torch.tensor([[1.0, 3, 3], [2, 2, 2]])
     return [
-        with_gradients(torch, lambda x: x.amax(1), ties), with_gradients(torch, lambda x: x.amin((0, 1)), ties),
-        with_gradients(torch, lambda x: torch.aminmax(x, dim=1), ties), ties.argmax(1), ties.argmin(), ties.argmax(1, True),
-        with_gradients(torch, torch.median, ties), torch.tensor([1.0, float("nan"), 2]).argmax(),
-    ]  # fmt: skip
+        with_gradients(torch, lambda x: x.amax(1), ties),
+        with_gradients(torch, lambda x: x.amin((0, 1)), ties),
+        with_gradients(torch, lambda x: torch.aminmax(x, dim=1), ties),
+        ties.argmax(1),
+        ties.argmin(),
+        ties.argmax(1, True),
+        with_gradients(torch, torch.median, ties),
+        torch.tensor([1.0, float("nan"), 2]).argmax(),
+    ]
 
 
 # -- norms ----------------------------------------------------------------------------------------------------
@@ -155,16 +187,21 @@ def case_norm(torch, p):
     return [
         with_gradients(torch, lambda x: torch.linalg.vector_norm(x, p), x),
         with_gradients(torch, lambda x: torch.linalg.vector_norm(x, p, 1, True), x),
-        torch.norm(x, p, 0), x.norm(p),
+        torch.norm(x, p, 0),
+        x.norm(p),
         with_gradients(torch, lambda x: x.renorm(p, 0, 1.5), make(torch, (3, 4))) if p > 0 else None,
-    ]  # fmt: skip
+    ]
 
 
 @case(**CLOSE)
 def case_norm_errors(torch):
     x = make(torch, (3, 4), "int64")
-    return [outcome(lambda: x.norm()), outcome(lambda: torch.linalg.vector_norm(torch.zeros(2, 0), float("inf"))),
-            outcome(lambda: torch.dist(x, x)), torch.dist(make(torch, (3,)), make(torch, (3,), seed=2), 1)]  # fmt: skip
+    return [
+        outcome(lambda: x.norm()),
+        outcome(lambda: torch.linalg.vector_norm(torch.zeros(2, 0), float("inf"))),
+        outcome(lambda: torch.dist(x, x)),
+        torch.dist(make(torch, (3,)), make(torch, (3,), seed=2), 1),
+    ]
 
 
 # -- softmax and scans ----------------------------------------------------------------------------------------
@@ -177,10 +214,13 @@ def case_softmax(torch, name):
     x = make(torch, (2, 3, 4))
     masked = torch.tensor([[1.0, -float("inf"), 2], [-float("inf")] * 3])
     return [
-        with_gradients(torch, lambda x: function(x, 1), x), with_gradients(torch, lambda x: function(x, -1), x * 50),
-        function(masked, -1), function(torch.tensor(2.0), 0), outcome(lambda: function(make(torch, (3,), "int64"), 0)),
+        with_gradients(torch, lambda x: function(x, 1), x),
+        with_gradients(torch, lambda x: function(x, -1), x * 50),
+        function(masked, -1),
+        function(torch.tensor(2.0), 0),
+        outcome(lambda: function(make(torch, (3,), "int64"), 0)),
         function(x.half(), 0, dtype=torch.float32),
-    ]  # fmt: skip
+    ]
 
 
 @case(rtol=1e-2, atol=1e-2)
@@ -196,10 +236,12 @@ def case_scan(torch, name):
     x = make(torch, (3, 4))
     whole = make(torch, (3, 4), "int64")
     return [
-        with_gradients(torch, lambda x: function(x, 0), x), with_gradients(torch, lambda x: function(x, -1), x),
-        outcome(lambda: function(whole, 1)), outcome(lambda: function(torch.tensor(2.0), 0)),
+        with_gradients(torch, lambda x: function(x, 0), x),
+        with_gradients(torch, lambda x: function(x, -1), x),
+        outcome(lambda: function(whole, 1)),
+        outcome(lambda: function(torch.tensor(2.0), 0)),
         outcome(lambda: function(torch.zeros(2, 0), 1)),
-    ]  # fmt: skip
+    ]
 
 
 # -- sorting --------------------------------------------------------------------------------------------------
@@ -211,33 +253,51 @@ def case_sort(torch):
     ties = torch.tensor([2, 1, 2, 1, 2])
     clean = make(torch, (3, 4))
     return [
-        list(x.sort()), list(x.sort(1, descending=True)), list(ties.sort(stable=True)),
-        list(ties.sort(stable=True, descending=True, dim=0)), x.argsort(1), torch.argsort(ties, stable=True),
-        with_gradients(torch, lambda x: x.sort(0), clean), with_gradients(torch, torch.msort, clean),
-        outcome(lambda: torch.sort(make(torch, (3,), "complex64"))), list(torch.tensor(3.0).sort()),
-    ]  # fmt: skip
+        list(x.sort()),
+        list(x.sort(1, descending=True)),
+        list(ties.sort(stable=True)),
+        list(ties.sort(stable=True, descending=True, dim=0)),
+        x.argsort(1),
+        torch.argsort(ties, stable=True),
+        with_gradients(torch, lambda x: x.sort(0), clean),
+        with_gradients(torch, torch.msort, clean),
+        outcome(lambda: torch.sort(make(torch, (3,), "complex64"))),
+        list(torch.tensor(3.0).sort()),
+    ]
 
 
 @case(**CLOSE)
 def case_topk(torch):
     x = make(torch, (3, 7))
     return [
-        with_gradients(torch, lambda x: x.topk(2), x), with_gradients(torch, lambda x: x.topk(3, 0, largest=False), x),
-        x.topk(2).indices, outcome(lambda: x.topk(9)), outcome(lambda: x.topk(1, 4)),
-        with_gradients(torch, lambda x: x.kthvalue(3), x), outcome(lambda: x.kthvalue(8)),
-        with_gradients(torch, lambda x: x.median(1), x), with_gradients(torch, lambda x: torch.mode(x, 1), x),
-    ]  # fmt: skip
+        with_gradients(torch, lambda x: x.topk(2), x),
+        with_gradients(torch, lambda x: x.topk(3, 0, largest=False), x),
+        x.topk(2).indices,
+        outcome(lambda: x.topk(9)),
+        outcome(lambda: x.topk(1, 4)),
+        with_gradients(torch, lambda x: x.kthvalue(3), x),
+        outcome(lambda: x.kthvalue(8)),
+        with_gradients(torch, lambda x: x.median(1), x),
+        with_gradients(torch, lambda x: torch.mode(x, 1), x),
+    ]
 
 
 @case(**CLOSE)
 def case_order_statistics(torch):
     x = torch.tensor([[1.0, 5, 2, float("nan")], [4, 3, 8, 0]])
     return [
-        x.median(), x.nanmedian(), list(x.median(1)), list(x.nanmedian(1)), x.nanquantile(0.5, 1), x.quantile(0.25, dim=1),
-        x[1].quantile(torch.tensor([0.1, 0.5, 0.9])), [x[1].quantile(0.4, interpolation=m) for m in
-        ("linear", "lower", "higher", "midpoint", "nearest")], outcome(lambda: x.quantile(1.5)),
-        outcome(lambda: x.quantile(torch.tensor(0.5, dtype=torch.float64))), list(torch.tensor([1, 2, 2, 3, 3]).mode()),
-    ]  # fmt: skip
+        x.median(),
+        x.nanmedian(),
+        list(x.median(1)),
+        list(x.nanmedian(1)),
+        x.nanquantile(0.5, 1),
+        x.quantile(0.25, dim=1),
+        x[1].quantile(torch.tensor([0.1, 0.5, 0.9])),
+        [x[1].quantile(0.4, interpolation=m) for m in ("linear", "lower", "higher", "midpoint", "nearest")],
+        outcome(lambda: x.quantile(1.5)),
+        outcome(lambda: x.quantile(torch.tensor(0.5, dtype=torch.float64))),
+        list(torch.tensor([1, 2, 2, 3, 3]).mode()),
+    ]
 
 
 @case()
@@ -246,13 +306,20 @@ def case_search(torch):
     x = torch.tensor([[-2.0, -1, 0.5], [0.6, 2, float("nan")]])
     rows = torch.tensor([[1.0, 3, 5], [2, 4, 6]])
     return [
-        torch.bucketize(x, borders), torch.bucketize(x, borders, right=True), torch.bucketize(0.7, borders),
-        torch.searchsorted(rows, x), torch.searchsorted(borders, x, side="right", out_int32=True),
+        torch.bucketize(x, borders),
+        torch.bucketize(x, borders, right=True),
+        torch.bucketize(0.7, borders),
+        torch.searchsorted(rows, x),
+        torch.searchsorted(borders, x, side="right", out_int32=True),
         torch.searchsorted(torch.tensor([3.0, 1, 2]), x, sorter=torch.tensor([1, 2, 0])),
-        outcome(lambda: torch.searchsorted(rows, x[0])), outcome(lambda: torch.bucketize(x, x)),
-        torch.isin(x, torch.tensor([0.5, 2])), torch.isin(torch.tensor([1, 2, 3]), 2), torch.isin(x, x, invert=True),
-        torch.histc(x[0], 4), torch.histc(x, 3, -1, 1),
-    ]  # fmt: skip
+        outcome(lambda: torch.searchsorted(rows, x[0])),
+        outcome(lambda: torch.bucketize(x, x)),
+        torch.isin(x, torch.tensor([0.5, 2])),
+        torch.isin(torch.tensor([1, 2, 3]), 2),
+        torch.isin(x, x, invert=True),
+        torch.histc(x[0], 4),
+        torch.histc(x, 3, -1, 1),
+    ]
 
 
 # -- calculus and statistics -----------------------------------------------------------------------------------
@@ -263,33 +330,57 @@ def case_differences(torch):
     x = make(torch, (3, 5))
     points = torch.tensor([0.0, 1, 1.5, 3, 4])
     return [
-        x.diff(), x.diff(2, 0), x.diff(prepend=x[:, :1]), outcome(lambda: torch.diff(torch.tensor(1.0))),
-        torch.trapezoid(x), torch.trapezoid(x, points), torch.trapezoid(x, dx=0.5, dim=0), torch.cumulative_trapezoid(x),
-        list(torch.gradient(x)), list(torch.gradient(x, spacing=2.0, edge_order=2)),
-        list(torch.gradient(x, spacing=(points,), dim=1)), outcome(lambda: torch.gradient(x, edge_order=3)),
-    ]  # fmt: skip
+        x.diff(),
+        x.diff(2, 0),
+        x.diff(prepend=x[:, :1]),
+        outcome(lambda: torch.diff(torch.tensor(1.0))),
+        torch.trapezoid(x),
+        torch.trapezoid(x, points),
+        torch.trapezoid(x, dx=0.5, dim=0),
+        torch.cumulative_trapezoid(x),
+        list(torch.gradient(x)),
+        list(torch.gradient(x, spacing=2.0, edge_order=2)),
+        list(torch.gradient(x, spacing=(points,), dim=1)),
+        outcome(lambda: torch.gradient(x, edge_order=3)),
+    ]
 
 
 @case(**CLOSE)
 def case_covariance(torch):
     x = make(torch, (3, 6))
     return [
-        x.cov(), x.cov(correction=0), torch.cov(x, fweights=torch.tensor([1, 2, 1, 1, 3, 1])), torch.cov(x[0]), x.corrcoef(),
-        torch.cov(x, aweights=torch.tensor([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])), outcome(lambda: torch.cov(x[None])),
-        torch.vander(x[0], 3), torch.vander(x[0], increasing=True), x[:, :3].trace(), outcome(lambda: x[0].trace()),
-    ]  # fmt: skip
+        x.cov(),
+        x.cov(correction=0),
+        torch.cov(x, fweights=torch.tensor([1, 2, 1, 1, 3, 1])),
+        torch.cov(x[0]),
+        x.corrcoef(),
+        torch.cov(x, aweights=torch.tensor([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])),
+        outcome(lambda: torch.cov(x[None])),
+        torch.vander(x[0], 3),
+        torch.vander(x[0], increasing=True),
+        x[:, :3].trace(),
+        outcome(lambda: x[0].trace()),
+    ]
 
 
 @case(**CLOSE)
 def case_cross(torch):
     a, b = make(torch, (4, 3)), make(torch, (4, 3), seed=2)
     return [
-        torch.cross(a, b), with_gradients(torch, lambda a, b: torch.cross(a, b, 1), a, b), torch.linalg.cross(a, b[:1]),
-        outcome(lambda: torch.cross(a, b, 0)), outcome(lambda: torch.cross(a, b[0])),
-    ]  # fmt: skip
+        torch.cross(a, b),
+        with_gradients(torch, lambda a, b: torch.cross(a, b, 1), a, b),
+        torch.linalg.cross(a, b[:1]),
+        outcome(lambda: torch.cross(a, b, 0)),
+        outcome(lambda: torch.cross(a, b[0])),
+    ]
 
 
 @case()
 def case_numpy_agrees(torch):
     x = np.arange(12.0).reshape(3, 4)
-    return [torch.tensor(x).flip(0).sum(0), torch.tensor(x).count_nonzero(1), torch.tensor(x).all(1), torch.tensor(x).any()]
+    return [
+        torch.tensor(x).flip(0).sum(0),
+        torch.tensor(x).count_nonzero(1),
+        torch.tensor(x).all(1),
+        torch.tensor(x).any(),
+    ]

@@ -58,9 +58,9 @@ def mul(x: Any, number: Any) -> Any:
 
 
 def add(x: Any, y: Any, alpha: Any) -> Any:
-    """x + alpha * y, in x's dtype."""
+    """x + alpha * y, in x's dtype; here, and in `plus`, PyTorch rounds the number to x's dtype first."""
     w = _wide(x)
-    return (x.astype(w) + alpha.astype(w) * y.astype(w)).astype(x.dtype)
+    return (x.astype(w) + alpha.astype(x.dtype).astype(w) * y.astype(w)).astype(x.dtype)
 
 
 def addcmul(x: Any, a: Any, b: Any, value: Any) -> Any:
@@ -104,7 +104,7 @@ def sqrt(x: Any) -> Any:
 def plus(x: Any, number: Any) -> Any:
     """x + number, in x's dtype."""
     w = _wide(x)
-    return (x.astype(w) + number.astype(w)).astype(x.dtype)
+    return (x.astype(w) + number.astype(x.dtype).astype(w)).astype(x.dtype)
 
 
 def div(x: Any, number: Any) -> Any:

@@ -43,7 +43,7 @@ def update(
     rectification = jnp.sqrt((sure - 4) * (sure - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * sure))
     plain = mul(div(m, 1 - beta1**step), lr)
     root = plus(sqrt(v), eps)
-    adaptive = (jnp.sqrt(correction).astype(root.dtype) / root).astype(root.dtype)
+    adaptive = mul(1 / root, jnp.sqrt(correction))
     moved = jnp.where(rectified, mul(plain * adaptive, rectification), plain)
     return (count,), add(p, moved, -jnp.ones_like(lr)), m, v
 

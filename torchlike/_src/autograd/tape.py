@@ -203,7 +203,8 @@ class OpNode(Node):
         inputs, outputs = self.plan.inputs, self.plan.outputs
         value = self.saved[k][0]
         shape = ", ".join(map(str, value.aval.shape))
-        kind = f"[{value.aval.dtype.type_name} [{shape}]]" if shape else f"[{value.aval.dtype.type_name} []]"
+        dtype = value.aval.dtype
+        kind = f"[{f'CPU{dtype.scalar_name}Type' if dtype.is_complex else dtype.type_name} [{shape}]]"
         if k < len(inputs):
             edge = self.edges[inputs[k]]
             node, nr = (edge.node, edge.nr) if isinstance(edge, OutEdge) else (edge, 0)
@@ -255,9 +256,14 @@ class OpNode(Node):
 
 def short_name(node: Node) -> str:
     """A node's name as error messages give it: the operator's. Views are remade as AsStrided by then."""
-    if type(node) is OpNode and getattr(node.plan.kernel.op, "view", False):
+    if type(node) is OpNode and getattr(node.plan.kernel.op, "strided", False):
         return "AsStrided"
-    return re.sub(r"Backward\d*$", "", node.name())
+    return operator_name(node)
+
+
+def operator_name(node: Node) -> str:
+    """'Exp' of ExpBackward0, 'Squeeze1' of SqueezeBackward1."""
+    return re.sub(r"Backward(0$)?", "", node.name())
 
 
 def note_stack(node: Node) -> None:

@@ -34,23 +34,18 @@ def flush(trace: Trace | None = None, reason: str = "synchronise") -> None:
     """Compute everything pending in `trace` (the calling thread's by default) that something still refers to."""
     if trace is None:
         trace = record.current()
-    if trace.busy:
-        trace.recover()
-    if trace.node is trace.root:
-        if trace.leaves:
-            trace.reset()
-        return
-    if record._threaded:
-        with record.LOCK:
-            _flush(trace, reason)
-    else:
+    with record.LOCK:  # always: a second thread may begin, and read one of these results, while this one computes
         _flush(trace, reason)
 
 
 def _flush(trace: Trace, reason: str) -> None:
     global _tick
+    if trace.busy:
+        trace.recover()
     node = trace.node
     if node is trace.root:
+        if trace.leaves:
+            trace.reset()
         return
     stats.COUNTS["flushes"] += 1
     stats.COUNTS["records"] += node.depth
@@ -139,8 +134,17 @@ def _launch(trace: Trace, ready: Any, live: tuple[int, ...]) -> None:
     del counts
     with program.Quiet():
         stats.COUNTS["launches"] += 1
-        outs = backend.call(ready.executable, args)
-        _store(trace, ready, live, outs)
+        outs = None
+        try:
+            outs = backend.call(ready.executable, args)
+            _store(trace, ready, live, outs)
+        except BaseException as error:
+            # A signal handler's exception that came after the inputs were consumed must not lose the results.
+            if outs is not None:
+                _store(trace, ready, live, outs)
+            elif not isinstance(error, Exception) and any([getattr(a, "is_deleted", bool)() for a in args]):
+                _poison(trace, live, RuntimeError("computing it was interrupted"))
+            raise
 
 
 def _store(trace: Trace, ready: Any, live: tuple[int, ...], outs: list) -> None:
@@ -231,14 +235,17 @@ def _sweep(root: TreeNode, horizon: int, keep: set) -> int:
 
 
 def _before_fork() -> None:
-    if record.TRACES:
-        flush_all("a fork")
+    flush_all("a fork")
+    backend.quiesce()
 
 
 def _after_fork_in_child() -> None:
     global host_only
     host_only = True
     record.LOCK = threading.RLock()
+    for trace in list(record.TRACES):
+        if trace.busy:  # its thread was in the middle of an operation, and is not here
+            trace.recover()
     cold.after_fork()
 
 

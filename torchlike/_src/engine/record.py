@@ -6,6 +6,7 @@ operands; each line is here for a reason. The trace tree makes it cheap: what an
 
 import sys
 import threading
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,12 +41,13 @@ class _Local(threading.local):
         super().__init__()
         with LOCK:
             self.trace = Trace(ROOT)
-            TRACES.append(self.trace)
+            TRACES.add(self.trace)
             if len(TRACES) > 1:
                 _go_threaded()
 
 
-TRACES: list[Trace] = []
+TRACES: "weakref.WeakSet[Trace]" = weakref.WeakSet()
+"""Of the threads that are alive, and of ended ones whose results are still pending."""
 SLOW: set[str] = set()
 """Why operations must take the general path: "threads", "direct", "autocast", "anomaly", "saved hooks", "inference".
 Empty in an ordinary training loop, which then runs the generated code without looking further."""
@@ -57,14 +59,15 @@ direct = False
 def _go_threaded() -> None:
     """From the second thread on, recording takes a lock, so that any thread can flush another's trace."""
     global _threaded
+    if _threaded:
+        return
     _threaded = True
     SLOW.add("threads")
-    me = threading.get_ident()
-    for trace in TRACES:
-        for _ in range(10_000):  # an operation that began before the lock was in use ends within microseconds
-            if not trace.busy or trace.thread == me:
-                break
-            threading.Event().wait(0.0001)
+    # An operation that began before the lock was in use ends within microseconds of running: let its thread run.
+    for _ in range(1000):
+        threading.Event().wait(0.002)
+        if not MAIN.busy:
+            break
 
 
 _local = _Local()
@@ -84,19 +87,16 @@ def record(op: Any, static: tuple, operands: Sequence) -> list[Value]:
 
 def emit(op: Any, static: tuple, operands: Sequence) -> tuple[Any, list[Value]]:
     """`record`, with the kernel that the operation became: (kernel, results)."""
+    trace = _local.trace
     if _threaded:
-        LOCK.acquire()
-        try:
-            return _record(op, static, operands)
-        finally:
-            LOCK.release()
-    return _record(op, static, operands)
+        with LOCK:
+            return _record(trace, op, static, operands)
+    return _record(trace, op, static, operands)
 
 
-def _record(op: Any, static: tuple, operands: Sequence) -> tuple[Any, list[Value]]:
+def _record(trace: Trace, op: Any, static: tuple, operands: Sequence) -> tuple[Any, list[Value]]:
     if direct:
         return direct_hook(op, static, operands)
-    trace = _local.trace
     if trace.busy:
         trace.recover()
     trace.busy = True
@@ -111,18 +111,18 @@ def _record(op: Any, static: tuple, operands: Sequence) -> tuple[Any, list[Value
                 trace.recover()
                 if not settle(x):
                     return direct_hook(op, static, operands)
-                return _record(op, static, operands)
+                return _record(trace, op, static, operands)
             else:
                 leaves = trace.leaves
-                x.index = -1 - len(leaves)
+                leaves.append(x)  # first, so that an interrupt between these lines can be undone
+                x.index = -len(leaves)
                 x.epoch = epoch
-                leaves.append(x)
                 key.append(x.aval)
         elif type(x) is float:
             trace.floats.append(x)
             key.append("f")
         elif type(x) is int or type(x) is bool:
-            trace.ints.append(x)
+            trace.ints.append(x if SMALLEST <= x <= LARGEST else wrapped(x))
             key.append("i" if type(x) is int else "b")
         else:
             trace.complexes.append(x)
@@ -173,6 +173,8 @@ def check_length(trace: Trace) -> None:
 
 MAIN = _local.trace
 """The importing thread's trace: the only one unless SLOW says otherwise."""
+MAIN_THREAD = threading.get_ident()
+"""Generated code compares: another thread's first operation must not land in MAIN."""
 
 
 def new_leaf(trace: Trace, value: Value, parent: TreeNode) -> Any:
@@ -183,10 +185,20 @@ def new_leaf(trace: Trace, value: Value, parent: TreeNode) -> Any:
         trace.recover()
         return None
     leaves = trace.leaves
-    value.index = -1 - len(leaves)
+    leaves.append(value)  # first, so that an interrupt between these lines can be undone
+    value.index = -len(leaves)
     value.epoch = trace.epoch
-    leaves.append(value)
     return value.aval
+
+
+SMALLEST, LARGEST = -(1 << 63), (1 << 63) - 1
+
+
+def wrapped(number: int) -> int:
+    """An integer operand beyond int64: unsigned 64-bit numbers wrap, as in PyTorch; others are its OverflowError."""
+    if 0 <= number < 1 << 64:
+        return number - (1 << 64)
+    raise OverflowError("int too big to convert")
 
 
 def grow_or_recover(trace: Trace, parent: TreeNode, key: tuple) -> TreeNode:

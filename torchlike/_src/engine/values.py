@@ -1,7 +1,6 @@
 """Values and the tree of known traces: the engine's data."""
 
 import sys
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -95,24 +94,25 @@ class Trace:
     """The open trace of one thread: what has been recorded since its last flush."""
 
     __slots__ = (
-        "busy", "complexes", "epoch", "floats", "ints", "leaves", "node", "root", "taped", "thread", "values",
+        "__weakref__", "busy", "complexes", "epoch", "floats", "ints", "leaves", "node", "root", "taped", "values",
     )  # fmt: skip
 
     def __init__(self, root: TreeNode) -> None:
         self.root = root
-        self.thread = threading.get_ident()
         self.reset()
 
     def reset(self) -> None:
-        self.busy = False
+        # An interrupt between these lines leaves a busy trace at the root, which `recover` empties.
+        self.busy = True
+        self.node = self.root
+        self.epoch = Epoch(self)
         self.taped = False
         self.values: list[Value] = []
         self.leaves: list[Value] = []
         self.floats: list[float] = []
         self.ints: list[int] = []
         self.complexes: list[complex] = []
-        self.node = self.root
-        self.epoch = Epoch(self)
+        self.busy = False
 
     def recover(self) -> None:
         """Drop what an interrupted or failed record left behind its last complete operation."""

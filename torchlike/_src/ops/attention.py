@@ -17,8 +17,15 @@ from torchlike._src.ops.matmul import HALF
 
 
 def check_attention(
-    query: Aval, key: Aval, value: Aval, attn_mask: Aval | None, keep: Aval | None,
-    dropout_p: float, is_causal: bool, scale: float | None, enable_gqa: bool,
+    query: Aval,
+    key: Aval,
+    value: Aval,
+    attn_mask: Aval | None,
+    keep: Aval | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
 ) -> None:
     q, k, v = query, key, value
     if not q.dtype is k.dtype is v.dtype:
@@ -57,17 +64,22 @@ def check_attention(
             f"[{count}, {k.shape[-2]}] but got: [{count}, {v.shape[-2]}]."
         )
     if attn_mask is not None and is_causal and not _flash(q, k, v, keep):
-        raise RuntimeError(
-            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
-        )
+        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
     if attn_mask is not None:
         scores = (*batch, *([q.shape[-3]] if enable_gqa else []), q.shape[-2], k.shape[-2])
         broadcast_shapes(scores, attn_mask.shape)
 
 
 def attention_shape(
-    query: Aval, key: Aval, value: Aval, attn_mask: Aval | None, keep: Aval | None,
-    dropout_p: float, is_causal: bool, scale: float | None, enable_gqa: bool,
+    query: Aval,
+    key: Aval,
+    value: Aval,
+    attn_mask: Aval | None,
+    keep: Aval | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
 ) -> tuple[Aval, Aval]:
     if enable_gqa:
         batch: tuple = (*broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3]), query.shape[-3])
@@ -181,8 +193,16 @@ def grad_mask(g0, value, keep, out1, dropout_p, enable_gqa):
     vjp={"query": grad_query, "key": grad_key, "value": grad_value, "attn_mask": grad_mask},
 )
 def _attention(
-    query: T, key: T, value: T, attn_mask: TO, keep: TO, *,
-    dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
+    query: T,
+    key: T,
+    value: T,
+    attn_mask: TO,
+    keep: TO,
+    *,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
 ):
     """(..., L, E), (..., S, E), (..., S, Ev) -> ((..., L, Ev), probabilities (..., L, S)).
 

@@ -16,9 +16,9 @@ from jax import lax
 
 from torchlike._src.core.aval import Aval
 from torchlike._src.core.errors import shape_text
+from torchlike._src.ops.build_target import on_cpu
 from torchlike._src.ops.declare import TO, T, op
 from torchlike._src.ops.matmul import HALF, barrier, conj
-from torchlike._src.ops.build_target import on_cpu
 
 
 class Config(NamedTuple):
@@ -253,19 +253,37 @@ def _check_positive(stride: Any, padding: Any, output_padding: Any, dilation: An
         raise RuntimeError("non-positive dilation is not supported")
 
 
+def _legacy_type(a: Aval) -> str:
+    names = {"bfloat16": "CPUBFloat16Type", "float16": "CPUHalfType"}
+    return names.get(a.dtype.name, a.dtype.type_name)
+
+
 def _check_types(a: Aval, w: Aval, b: Aval | None) -> None:
-    for label, other in (("bias", b), ("weight", w)):
-        if other is not None and other.dtype is not a.dtype:
+    if b is not None and b.dtype is not a.dtype:
+        raise RuntimeError(f"Input type ({a.dtype.cpp_name}) and bias type ({b.dtype.cpp_name}) should be the same")
+    if w.dtype is not a.dtype:
+        if a.dtype.name in ("float32", "bfloat16", "float16"):  # PyTorch's message comes from the backend it picks
             raise RuntimeError(
-                f"Input type ({a.dtype.cpp_name}) and {label} type ({other.dtype.cpp_name}) should be the same"
+                f"Input type ({_legacy_type(a)}) and weight type ({_legacy_type(w)}) should be the same or input "
+                "should be "
+                "a MKLDNN tensor and weight is a dense tensor"
             )
+        raise RuntimeError(f"expected scalar type {a.dtype.scalar_name} but found {w.dtype.scalar_name}")
     if a.dtype.name == "bool":
         raise NotImplementedError("\"slow_conv2d_cpu\" not implemented for 'Bool'")
 
 
 def _check_conv(
-    a: Aval, w: Aval, b: Aval | None, stride: Any, padding: Any, dilation: Any, groups: int, n: int,
-    transposed: bool = False, output_padding: Any = 0,
+    a: Aval,
+    w: Aval,
+    b: Aval | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+    n: int,
+    transposed: bool = False,
+    output_padding: Any = 0,
 ) -> None:
     name = f"conv_transpose{n}d" if transposed else f"conv{n}d"
     if a.ndim not in (n + 1, n + 2):
@@ -420,7 +438,9 @@ def transposed_sizes(sizes: tuple, kernel: tuple, c: Config, output_padding: tup
     )
 
 
-def _transpose(x: Any, w: Any, b: Any, stride: Any, padding: Any, output_padding: Any, groups: int, dilation: Any) -> Any:
+def _transpose(
+    x: Any, w: Any, b: Any, stride: Any, padding: Any, output_padding: Any, groups: int, dilation: Any
+) -> Any:
     n = w.ndim - 2
     unbatched = x.ndim == n + 1
     x = x[None] if unbatched else x
@@ -434,7 +454,9 @@ def _transpose(x: Any, w: Any, b: Any, stride: Any, padding: Any, output_padding
 
 def _transpose_grad_input(g, weight, input_aval, stride, padding, dilation, groups):
     unbatched = input_aval.ndim == weight.ndim - 1
-    d = forward(barrier(g[None] if unbatched else g), conj(weight), config(weight.shape[2:], stride, padding, dilation, groups))
+    d = forward(
+        barrier(g[None] if unbatched else g), conj(weight), config(weight.shape[2:], stride, padding, dilation, groups)
+    )
     return d[0] if unbatched else d
 
 
@@ -454,7 +476,9 @@ def _check_transpose(a, w, b, stride, padding, output_padding, groups, dilation,
         parts = [
             f"{label}_{name}: {v}"
             for label, values in (
-                ("output_padding", (0,) * len(fill) + extra), ("stride", fill + strides), ("dilation", fill + dilations)
+                ("output_padding", (0,) * len(fill) + extra),
+                ("stride", fill + strides),
+                ("dilation", fill + dilations),
             )
             for name, v in zip(names, values, strict=True)
         ]
@@ -540,119 +564,3 @@ def conv_tbc(input: T, weight: T, bias: T, pad=0):
     """(T, B, C), (k, C, O), (O,) -> (T', B, O): a 1-d convolution over the first dim."""
     y = forward(input.transpose(1, 2, 0), weight.transpose(2, 1, 0), _tbc(pad))
     return y.transpose(2, 0, 1) + bias
-
-
-# -- unfold and fold ------------------------------------------------------------------------------------------
-
-
-def _fold_config(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tuple[tuple, Config]:
-    p = _tuple(padding, 2)
-    return _tuple(kernel_size, 2), Config(_tuple(stride, 2), tuple((q, q) for q in p), _tuple(dilation, 2), 1)
-
-
-def _paren(values: tuple) -> str:
-    return f"({', '.join(map(str, values))})"
-
-
-def _check_fold_settings(kernel: tuple, c: Config) -> None:
-    for label, values in (("kernel size", kernel), ("dilation", c.dilation), ("stride", c.stride)):
-        if min(values) <= 0:
-            word = {"kernel size": "kernel_height: {} kernel_width: {}", "dilation": "dilation_height: {} dilation_width: {}",
-                    "stride": "stride_height: {} stride_width: {}"}[label]
-            raise RuntimeError(f"{label} should be greater than zero, but got {word.format(*values)}")
-    if min(low for low, _ in c.pads) < 0:
-        raise RuntimeError(
-            f"padding should be non-negative, but got pad_height: {c.pads[0][0]} pad_width: {c.pads[1][0]}"
-        )
-
-
-def check_unfold(input: Aval, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> None:
-    kernel, c = _fold_config(kernel_size, dilation, padding, stride)
-    _check_fold_settings(kernel, c)
-    if input.ndim not in (3, 4):
-        raise RuntimeError(
-            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, "
-            f"but got: {shape_text(input.shape)}"
-        )
-    out = conv_sizes(input.shape[-2:], kernel, c)
-    if min(out) < 1:
-        raise RuntimeError(
-            f"Given input with spatial size {_paren(input.shape[-2:])}, kernel_size={_paren(kernel)}, "
-            f"dilation={_paren(c.dilation)}, padding={_paren(tuple(p for p, _ in c.pads))}, calculated shape of the "
-            f"array of sliding blocks as {_paren(out)}, but its components must be at least one."
-        )
-
-
-def _unfold(x: Any, kernel: tuple, c: Config) -> Any:
-    y = patches(x if x.ndim == 4 else x[None], kernel, conv_sizes(x.shape[-2:], kernel, c), c)
-    return y if x.ndim == 4 else y[0]
-
-
-def _fold(d: Any, sizes: tuple, kernel: tuple, c: Config) -> Any:
-    batched = d.ndim == 3
-    d = d if batched else d[None]
-    shape = (d.shape[0], d.shape[1] // math.prod(kernel), *sizes)
-    y = patches_transpose(d, shape, kernel, conv_sizes(sizes, kernel, c), c)
-    return y if batched else y[0]
-
-
-def unfold_grad(g, input_aval, kernel_size, dilation, padding, stride):
-    kernel, c = _fold_config(kernel_size, dilation, padding, stride)
-    return _fold(g, input_aval.shape[-2:], kernel, c)
-
-
-def fold_grad(g, kernel_size, dilation, padding, stride):
-    kernel, c = _fold_config(kernel_size, dilation, padding, stride)
-    return _unfold(g, kernel, c)
-
-
-@op(
-    name="_im2col",
-    namespaces=(),
-    method=False,
-    out=False,
-    check=check_unfold,
-    grad_name="Im2ColBackward0",
-    vjp={"input": unfold_grad},
-)
-def im2col(input: T, kernel_size, dilation=1, padding=0, stride=1):
-    """F.unfold: (N, C, H, W) or (C, H, W) -> (N, C * kH * kW, positions): every window as a column."""
-    return _unfold(input, *_fold_config(kernel_size, dilation, padding, stride))
-
-
-def check_fold(input: Aval, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> None:
-    kernel, c = _fold_config(kernel_size, dilation, padding, stride)
-    _check_fold_settings(kernel, c)
-    sizes = _tuple(output_size, 2)
-    if input.ndim not in (2, 3) or 0 in input.shape[-2:]:
-        raise RuntimeError(
-            "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
-            f"input, but got: {shape_text(input.shape)}"
-        )
-    if input.shape[-2] % math.prod(kernel):
-        raise RuntimeError(
-            "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
-            f"input.size(1)={input.shape[-2]} and kernel_size={_paren(kernel)}."
-        )
-    blocks = conv_sizes(sizes, kernel, c)
-    if math.prod(blocks) != input.shape[-1] or min(blocks) < 1:
-        raise RuntimeError(
-            f"Given output_size={_paren(sizes)}, kernel_size={_paren(kernel)}, dilation={_paren(c.dilation)}, "
-            f"padding={_paren(tuple(p for p, _ in c.pads))}, stride={_paren(c.stride)}, expected size of input's "
-            f"dimension 2 to match the calculated number of sliding blocks {blocks[0]} * {blocks[1]} = "
-            f"{math.prod(blocks)}, but got input.size(2)={input.shape[-1]}."
-        )
-
-
-@op(
-    name="_col2im",
-    namespaces=(),
-    method=False,
-    out=False,
-    check=check_fold,
-    grad_name="Col2ImBackward0",
-    vjp={"input": fold_grad},
-)
-def col2im(input: T, output_size, kernel_size, dilation=1, padding=0, stride=1):
-    """F.fold: (N, C * kH * kW, positions) or unbatched -> (N, C, *output_size): overlapping windows add up."""
-    return _fold(input, _tuple(output_size, 2), *_fold_config(kernel_size, dilation, padding, stride))

@@ -72,6 +72,28 @@ NUMBER_TYPES = {"b": bool, "i": int, "f": float, "c": complex}
 NUMBER_DTYPES = {"b": "bool", "i": "int64", "f": "float64", "c": "complex128"}
 
 
+class StaticFloat(float):
+    """A float among static arguments. Python holds 2 == 2.0, but a program for one is not a program for the other."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is StaticFloat and float.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(("float", float.__hash__(self)))
+
+
+def plain(value: Any) -> Any:
+    """A static argument as the implementation takes it."""
+    if type(value) is StaticFloat:
+        return float(value)
+    return tuple([plain(v) for v in value]) if type(value) is tuple else value
+
+
 class RawOp:
     """An internal kernel without a declaration: `fn(*arrays, **dict(static)) -> array or tuple of arrays`.
 
@@ -155,7 +177,7 @@ class Op(RawOp):
         """Parameter -> item, from the flat operand list. `static` is the tuple of static values in order, followed,
         when the op has optional or list operands, by one layout tuple: per operand parameter None (absent), -1 (one)
         or the list's length."""
-        named = dict(zip(self.statics, static, strict=False))
+        named = {n: plain(v) for n, v in zip(self.statics, static, strict=False)}
         if self.simple:
             for (n, _), item in zip(self.operands, items, strict=True):
                 named[n] = item
@@ -472,6 +494,8 @@ def cast(array: Any, np_dtype: Any) -> Any:
 
 def fit(gradient: Any, spec: Aval) -> Any:
     """A gradient summed over the dims its operand was broadcast along, in the operand's dtype."""
+    if gradient.dtype == jax.dtypes.float0:  # jax.vjp's gradient of an integer operand
+        return jnp.zeros(spec.shape, spec.dtype.np)
     if gradient.shape != spec.shape:
         lead = gradient.ndim - spec.ndim
         if lead > 0:

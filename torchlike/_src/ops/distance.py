@@ -126,9 +126,7 @@ def check_cdist(x1: Aval, x2: Aval, p: float, compute_mode: Any) -> None:
         if a.ndim < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {a.ndim}D")
     if x1.shape[-1] != x2.shape[-1]:
-        raise RuntimeError(
-            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
-        )
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
     broadcast_shapes(x1.shape[:-2], x2.shape[:-2])

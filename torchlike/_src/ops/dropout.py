@@ -11,7 +11,9 @@ from torchlike._src.ops.declare import S, T, op
 def _noise(keep: Any, p: Any, dtype: Any) -> Any:
     """keep / (1 - p), the division in the tensor's dtype; zeros for p = 1."""
     keep = keep.astype(dtype)
-    rest = (1.0 - p.astype(jnp.float64)).astype(jnp.float32 if jnp.dtype(dtype).itemsize < 4 else jnp.finfo(dtype).dtype)
+    rest = (1.0 - p.astype(jnp.float64)).astype(
+        jnp.float32 if jnp.dtype(dtype).itemsize < 4 else jnp.finfo(dtype).dtype
+    )
     scaled = (keep.astype(rest.dtype) / jnp.where(rest == 0, jnp.ones((), rest.dtype), rest)).astype(dtype)
     return jnp.where(rest == 0, jnp.zeros((), dtype), scaled)
 

@@ -4,12 +4,9 @@ They run on JAX's LAPACK bindings. Gradient rules are stated in PyTorch's conven
 is singular, or not positive definite, gives inf or NaN: whether one is cannot be known before the program runs.
 """
 
-import math
 from typing import Any
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from torchlike._src.core.aval import Aval, aval
@@ -38,9 +35,7 @@ def _as_diag(v: Any) -> Any:
 
 def check_floating(name: str, a: Aval, low_precision: bool = False) -> None:
     if not (a.dtype.is_floating_point or a.dtype.is_complex):
-        raise RuntimeError(
-            f"{name}: Expected a floating point or complex tensor as input. Got {a.dtype.scalar_name}"
-        )
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {a.dtype.scalar_name}")
     if not low_precision and a.dtype.name in ("float16", "bfloat16"):
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {a.dtype.scalar_name}")
 
@@ -56,6 +51,11 @@ def check_square(name: str, a: Aval, label: str = "A") -> None:
         raise RuntimeError(
             f"{name}: {label} must be batches of square matrices, but they are {a.shape[-2]} by {a.shape[-1]} matrices"
         )
+
+
+def _supported(kernel: str, a: Aval) -> None:
+    if a.dtype.name not in ("float32", "float64", "complex64", "complex128"):
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{a.dtype.scalar_name}'")
 
 
 def square_check(name: str) -> Any:
@@ -105,14 +105,17 @@ def _hermitian(d: Any) -> Any:
     return (d + adjoint(d)) / 2
 
 
-def _tri(
-    a: Any, b: Any, *, lower: bool, left: bool = True, adjoint_a: bool = False, unit: bool = False
-) -> Any:
+def _tri(a: Any, b: Any, *, lower: bool, left: bool = True, adjoint_a: bool = False, unit: bool = False) -> Any:
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a = jnp.broadcast_to(a, (*batch, *a.shape[-2:]))
     b = jnp.broadcast_to(b, (*batch, *b.shape[-2:]))
     return lax.linalg.triangular_solve(
-        a, b, left_side=left, lower=lower, transpose_a=adjoint_a, conjugate_a=adjoint_a and a.dtype.kind == "c",
+        a,
+        b,
+        left_side=left,
+        lower=lower,
+        transpose_a=adjoint_a,
+        conjugate_a=adjoint_a and a.dtype.kind == "c",
         unit_diagonal=unit,
     )
 
@@ -140,6 +143,11 @@ def check_cholesky_solve(B: Aval, L: Aval, upper: bool) -> None:
         raise RuntimeError(f"b should have at least 2 dimensions, but has {B.ndim} dimensions instead")
     if L.ndim < 2:
         raise RuntimeError(f"u should have at least 2 dimensions, but has {L.ndim} dimensions instead")
+    if L.shape[-1] != L.shape[-2] or L.shape[-1] != B.shape[-2]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for cholesky_solve: each A matrix is {L.shape[-1]} by {L.shape[-1]} but each b "
+            f"matrix is {B.shape[-2]} by {B.shape[-1]}"
+        )
     _check_solve_shapes("cholesky_solve", L, B, True)
 
 
@@ -377,9 +385,7 @@ def qr_grad(g0: Any, g1: Any, A_aval: Aval, out0: Any, out1: Any, mode: str) -> 
             "mode='reduced') if you are going to differentiate through linalg.qr."
         )
     if mode == "complete" and m > n:
-        raise RuntimeError(
-            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols."
-        )
+        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
     q, r = out0, out1
     square = r[..., :, : min(m, n)]
     gq, gr = g0, g1[..., :, : min(m, n)]
@@ -399,11 +405,7 @@ def _copy_lower(lower: Any) -> Any:
     return strict + adjoint(strict) + _as_diag(d)
 
 
-@op(
-    **internal(
-        outputs=("Q", "R"), check=check_qr, grad_name="LinalgQrBackward0", vjp={"A": qr_grad}
-    )
-)
+@op(**internal(outputs=("Q", "R"), check=check_qr, grad_name="LinalgQrBackward0", vjp={"A": qr_grad}))
 def _linalg_qr(A: T, mode: str = "reduced"):
     """(Q, R); mode "r" gives an empty Q."""
     m, n = A.shape[-2:]
@@ -458,7 +460,11 @@ def _linalg_svd(A: T, full_matrices: bool = True):
         a, b = (m, n) if full_matrices else (k, k)
         lead = A.shape[:-2]
         u = jnp.broadcast_to(jnp.eye(m, a, dtype=A.dtype), (*lead, m, a))
-        return u, jnp.zeros((*lead, k), jnp.finfo(A.dtype).dtype), jnp.broadcast_to(jnp.eye(b, n, dtype=A.dtype), (*lead, b, n))
+        return (
+            u,
+            jnp.zeros((*lead, k), jnp.finfo(A.dtype).dtype),
+            jnp.broadcast_to(jnp.eye(b, n, dtype=A.dtype), (*lead, b, n)),
+        )
     u, s, vh = lax.linalg.svd(A, full_matrices=full_matrices)
     return u, s, vh
 
@@ -475,7 +481,7 @@ def check_eigh(A: Aval, UPLO: str) -> None:
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
     check_square("linalg.eigh", A)
-    check_floating("linalg.eigh", A)
+    _supported("linalg_eigh_cpu", A)
 
 
 @op(
@@ -494,6 +500,12 @@ def _linalg_eigh(A: T, UPLO: str = "L"):
     return values, vectors
 
 
+def check_eig(A: Aval) -> None:
+    if not (A.dtype.is_floating_point or A.dtype.is_complex):
+        raise RuntimeError(f"Unknown Complex ScalarType for {A.dtype.scalar_name}")
+    square_check("linalg.eig")(A)
+
+
 def eig_grad(g0: Any, g1: Any, out0: Any, out1: Any, A_aval: Aval) -> Any:
     vh = adjoint(out1)
     gap = jnp.conj(out0[..., None, :] - out0[..., :, None])
@@ -509,7 +521,7 @@ def eig_grad(g0: Any, g1: Any, out0: Any, out1: Any, A_aval: Aval) -> Any:
 @op(
     **internal(
         outputs=("eigenvalues", "eigenvectors"),
-        check=square_check("linalg.eig"),
+        check=check_eig,
         grad_name="LinalgEigBackward0",
         vjp={"A": eig_grad},
     )
@@ -528,8 +540,11 @@ def lu_shape(A: Aval, pivot: bool) -> tuple:
 
 
 def check_lu(A: Aval, pivot: bool) -> None:
-    check_matrix("torch.lu_factor", A)
-    check_floating("torch.lu_factor", A)
+    if A.ndim < 2:
+        raise RuntimeError(
+            f"torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead"
+        )
+    _supported("lu_cpu", A)
     if not pivot:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
 
@@ -567,169 +582,3 @@ def _pivots_to_permutation(pivots: T, rows: int):
         return jnp.where(places == i, b, order)
 
     return lax.fori_loop(0, pivots.shape[-1], swap, order).astype(jnp.int64)
-
-
-# -- matrix functions -----------------------------------------------------------------------------------------
-
-
-def check_matrix_exp(A: Aval) -> None:
-    check_square("linalg.matrix_exp", A)
-    check_floating("linalg.matrix_exp", A, low_precision=True)
-
-
-@op(**internal(check=check_matrix_exp, shape=lambda A: A, grad_name="LinalgMatrixExpBackward0"))
-def _linalg_matrix_exp(A: T):
-    """The matrix exponential, by scaling and squaring."""
-    if A.size == 0:
-        return A
-    wide = A.astype(jnp.float32) if A.dtype.name in ("float16", "bfloat16") else A
-    return jax.scipy.linalg.expm(wide).astype(A.dtype)
-
-
-def _pinv(A: Any, rtol: float | None, atol: float, hermitian: bool) -> Any:
-    m, n = A.shape[-2:]
-    eps = float(np.finfo(A.dtype).eps)
-    relative = (max(m, n) * eps if atol == 0.0 else 0.0) if rtol is None else rtol
-    if hermitian:
-        vectors, values = lax.linalg.eigh(A, symmetrize_input=False)
-        size = abs(values)
-        limit = jnp.maximum(atol, relative * size.max(-1, keepdims=True))
-        inverse = jnp.where(size > limit, 1 / jnp.where(size > limit, values, 1), 0)
-        return (vectors * inverse[..., None, :].astype(vectors.dtype)) @ adjoint(vectors)
-    u, s, vh = lax.linalg.svd(A, full_matrices=False)
-    limit = jnp.maximum(atol, relative * s.max(-1, keepdims=True))
-    inverse = jnp.where(s > limit, 1 / jnp.where(s > limit, s, 1), 0)
-    return (adjoint(vh) * inverse[..., None, :].astype(vh.dtype)) @ adjoint(u)
-
-
-def pinv_grad(g: Any, A: Any, out: Any) -> Any:
-    """The adjoint of dP = -P dA P + P P^H dA^H (I - A P) + (I - P A) dA^H P^H P."""
-    p, gh = out, adjoint(g)
-    ph = adjoint(p)
-    m, n = A.shape[-2:]
-    rows = jnp.eye(m, dtype=A.dtype) - A @ p
-    columns = jnp.eye(n, dtype=A.dtype) - p @ A
-    return -(ph @ g @ ph) + rows @ gh @ (p @ ph) + (ph @ p) @ gh @ columns
-
-
-@op(
-    **internal(
-        check=matrix_check("linalg.pinv"),
-        grad_name="LinalgPinvBackward0",
-        shape=lambda A, rtol, atol, hermitian: A.with_shape((*A.shape[:-2], A.shape[-1], A.shape[-2])),
-        vjp={"A": pinv_grad},
-    )
-)
-def _linalg_pinv(A: T, rtol: float | None = None, atol: float = 0.0, hermitian: bool = False):
-    """(..., m, n) -> (..., n, m): the Moore-Penrose inverse; singular values up to max(atol, rtol * largest) are 0."""
-    if A.size == 0:
-        return jnp.zeros((*A.shape[:-2], A.shape[-1], A.shape[-2]), A.dtype)
-    return _pinv(A, rtol, atol, hermitian)
-
-
-def check_householder(A: Aval, tau: Aval) -> None:
-    name = "torch.linalg.householder_product"
-    if A.ndim < 2:
-        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
-    if A.shape[-2] < A.shape[-1]:
-        raise RuntimeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
-    if A.shape[-1] < tau.shape[-1]:
-        raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
-    if A.ndim - tau.ndim != 1:
-        raise RuntimeError(
-            f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and "
-            f"input.ndim is equal to {A.ndim}"
-        )
-    if tau.shape[:-1] != A.shape[:-2]:
-        raise RuntimeError(
-            f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {list(tau.shape[:-1])}"
-        )
-    if tau.dtype is not A.dtype:
-        raise RuntimeError(
-            f"{name}: tau dtype {tau.dtype.scalar_name} does not match input dtype {A.dtype.scalar_name}"
-        )
-
-
-def _reflectors(A: Any) -> Any:
-    """Unit lower trapezoidal: the vectors of the elementary reflectors."""
-    m, n = A.shape[-2:]
-    return jnp.tril(A, -1) + jnp.eye(m, n, dtype=A.dtype)
-
-
-def _apply_reflectors(V: Any, tau: Any, x: Any, transpose: bool) -> Any:
-    """H_1 H_2 … H_k x, or its adjoint, H_i = 1 - tau_i v_i v_i^H."""
-    k = tau.shape[-1]
-    order = range(k) if transpose else reversed(range(k))
-    for i in order:
-        v = V[..., :, i : i + 1]
-        t = tau[..., i, None, None]
-        t = jnp.conj(t) if transpose and t.dtype.kind == "c" else t
-        x = x - t * (v @ (adjoint(v) @ x))
-    return x
-
-
-@op(**internal(check=check_householder, grad_name="LinalgHouseholderProductBackward0", shape=lambda A, tau: A))
-def _linalg_householder_product(A: T, tau: T):
-    """(..., m, n), (..., k) -> (..., m, n): the first columns of a product of Householder reflections."""
-    m, n = A.shape[-2:]
-    eye = jnp.broadcast_to(jnp.eye(m, n, dtype=A.dtype), A.shape)
-    return _apply_reflectors(_reflectors(A), tau, eye, False)
-
-
-@op(**internal(grad_name="OrmqrBackward0"))
-def _ormqr(A: T, tau: T, other: T, left: bool = True, transpose: bool = False):
-    """Q @ other (or Q^H @, or from the right) for the Q of reflectors A, tau."""
-    if left:
-        return _apply_reflectors(_reflectors(A), tau, other, transpose)
-    return adjoint(_apply_reflectors(_reflectors(A), tau, adjoint(other), not transpose))
-
-
-@op(**internal(differentiable=False, outputs=("a", "tau"), check=matrix_check("geqrf")))
-def _geqrf(A: T):
-    """LAPACK's packed QR factorisation: (R above reflectors, tau)."""
-    return lax.linalg.geqrf(A) if hasattr(lax.linalg, "geqrf") else _geqrf_by_hand(A)
-
-
-def _geqrf_by_hand(A: Any) -> tuple[Any, Any]:
-    m, n = A.shape[-2:]
-    taus = []
-    for i in range(min(m, n)):
-        column = A[..., i:, i]
-        alpha = column[..., 0]
-        rest = jnp.sqrt((abs(column[..., 1:]) ** 2).sum(-1))
-        imag = jnp.imag(alpha) if A.dtype.kind == "c" else jnp.zeros((), A.dtype)
-        real = jnp.real(alpha) if A.dtype.kind == "c" else alpha
-        trivial = (rest == 0) & (imag == 0)
-        beta = -jnp.where(real >= 0, 1, -1) * jnp.sqrt(abs(alpha) ** 2 + rest**2)
-        beta = jnp.where(trivial, real, beta).astype(real.dtype)
-        tau = jnp.where(trivial, 0, (beta - alpha) / jnp.where(trivial, 1, beta)).astype(A.dtype)
-        scale = jnp.where(trivial, 1, alpha - beta)
-        v = jnp.concatenate([jnp.ones_like(alpha)[..., None], column[..., 1:] / scale[..., None]], -1)
-        block = A[..., i:, i:]
-        conj_tau = jnp.conj(tau) if A.dtype.kind == "c" else tau
-        block = block - conj_tau[..., None, None] * v[..., :, None] * (adjoint(v[..., :, None]) @ block)
-        A = A.at[..., i:, i:].set(block)
-        A = A.at[..., i + 1 :, i].set(v[..., 1:])
-        taus.append(tau)
-    k = len(taus)
-    tau = jnp.stack(taus, -1) if k else jnp.zeros((*A.shape[:-2], 0), A.dtype)
-    return A, tau
-
-
-@op(**internal(differentiable=False, check=matrix_check("linalg.matrix_rank")))
-def _matrix_rank(A: T, rtol: float | None = None, atol: float | None = None, hermitian: bool = False):
-    """How many singular values exceed max(atol, rtol * largest); int64."""
-    m, n = A.shape[-2:]
-    if A.size == 0:
-        return jnp.zeros(A.shape[:-2], jnp.int64)
-    if hermitian:
-        s = abs(lax.linalg.eigh(A, symmetrize_input=False)[1])
-    else:
-        s = lax.linalg.svd(A, full_matrices=False, compute_uv=False)
-    eps = max(m, n) * float(np.finfo(A.dtype).eps)
-    relative = (eps if not atol else 0.0) if rtol is None else rtol
-    limit = jnp.maximum(atol or 0.0, relative * s.max(-1, keepdims=True))
-    return (s > limit).sum(-1, dtype=jnp.int64)
-
-
-PRODUCT = math.prod

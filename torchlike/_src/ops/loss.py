@@ -10,7 +10,7 @@ from jax import lax
 from torchlike._src.core.aval import Aval, aval
 from torchlike._src.core.dtype import by_name
 from torchlike._src.core.errors import broadcast_shapes, shape_text
-from torchlike._src.ops.declare import Promote, S, T, TO, op
+from torchlike._src.ops.declare import TO, Promote, S, T, op
 from torchlike._src.ops.matmul import HALF
 
 INT64 = by_name("int64")
@@ -256,8 +256,7 @@ def check_nll(input: Aval, target: Aval, weight: Aval | None, ignore_index: int,
             raise RuntimeError(f"size mismatch (got input: {shape_text(a.shape)} , target: {shape_text(t.shape)}")
         if a.ndim == 4:
             raise RuntimeError(
-                "only batches of spatial targets supported (3D tensors) but got targets of dimension: "
-                f"{t.ndim}"
+                f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {t.ndim}"
             )
         raise RuntimeError(f"Expected target size {shape_text((a.shape[0], *a.shape[2:]))}, got {shape_text(t.shape)}")
     if t.dtype.name not in ("int64", "uint8"):
@@ -306,7 +305,9 @@ def nll_grad(g0, input_aval, target, weight, out1, ignore_index, reduction):
     one = input_aval.ndim == 1
     shape = (1, *input_aval.shape) if one else input_aval.shape
     t = (target.reshape(1) if one else target).astype(jnp.int64)
-    scale = -_class_weights(t, weight, ignore_index, dtype) * (g0.reshape(t.shape) if reduction == "none" else g0).astype(dtype)
+    scale = -_class_weights(t, weight, ignore_index, dtype) * (
+        g0.reshape(t.shape) if reduction == "none" else g0
+    ).astype(dtype)
     if reduction == "mean":
         scale = scale / out1.astype(dtype)
     classes = lax.broadcasted_iota(jnp.int32, shape, 1)

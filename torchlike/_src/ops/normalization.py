@@ -33,8 +33,11 @@ def _mixed(a: Aval, *parameters: Aval | None) -> None:
     """Parameters share the input's dtype; a half input also takes float32 parameters, all alike."""
     given = [p for p in parameters if p is not None]
     if any(p.dtype is not given[0].dtype for p in given[1:]):
-        raise RuntimeError("mixed dtype (CPU): all the parameters must have the same dtype." if a.dtype.name in HALF else
-                           "mixed dtype (CPU): all inputs must share same datatype.")
+        raise RuntimeError(
+            "mixed dtype (CPU): all the parameters must have the same dtype."
+            if a.dtype.name in HALF
+            else "mixed dtype (CPU): all inputs must share same datatype."
+        )
     if given and given[0].dtype is not a.dtype and not (a.dtype.name in HALF and given[0].dtype is FLOAT32):
         if a.dtype.name in HALF:
             raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")

@@ -116,16 +116,9 @@ def _logcumsumexp_check(input: Aval, dim: int) -> None:
         raise NotImplementedError("logcumsumexp of a complex tensor is not implemented")
 
 
-def _logcumsumexp_pull(g: Any, input: Any, out: Any, dim: int) -> Any:
-    """sum over later outputs of g * exp(input - out), in logs and by sign so that nothing overflows."""
-    g, input, out = widen(g), widen(input), widen(out)
-    sides = []
-    for side in (
-        jnp.where(g > 0, jnp.log(jnp.where(g > 0, g, 1)), -jnp.inf),
-        jnp.where(g < 0, jnp.log(jnp.where(g < 0, -g, 1)), -jnp.inf),
-    ):
-        sides.append(jnp.exp(_scan(side - out, dim, lax.cumlogsumexp, reverse=True) + input))
-    return sides[0] - sides[1]
+def _logcumsumexp_pull(g: Any, input: Any, dim: int) -> Any:
+    """By JAX's rule: it stays finite where the logarithm of a gradient would not."""
+    return jax.vjp(lambda x: _scan(x, dim, lax.cumlogsumexp), widen(input))[1](widen(g))[0]
 
 
 @op(check=_logcumsumexp_check, shape=lambda input, dim: input, vjp={"input": _logcumsumexp_pull})

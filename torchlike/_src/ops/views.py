@@ -14,7 +14,7 @@ from torchlike._src.core.aval import Aval, aval
 from torchlike._src.ops.declare import RawOp
 
 __all__ = [
-    "AS_STRIDED", "BITCAST", "DIAGONAL", "EXPAND", "PERMUTE", "RESHAPE", "SELECT", "SLICE", "UNFOLD",
+    "AS_STRIDED", "BITCAST", "CHAIN", "DIAGONAL", "EXPAND", "PERMUTE", "RESHAPE", "SELECT", "SLICE", "UNFOLD",
     "VIEW_AS_COMPLEX", "VIEW_AS_REAL", "ViewOp",
 ]  # fmt: skip
 
@@ -23,6 +23,8 @@ class ViewOp(RawOp):
     """A view operator: `fn` reads, `write` is the kernel that writes through it."""
 
     view = True
+    strided = True
+    """Whether it is a matter of strides, or of elements (real and complex)."""
 
     def __init__(self, name: str, read: Callable, write: Callable | None, shape: Callable | None = None, **options: Any) -> None:
         super().__init__(read, name, linear=True, **options)
@@ -88,6 +90,29 @@ def _expand_write(base: Array, new: Array, *, shape: tuple) -> Array:
 
 
 EXPAND = ViewOp("expand", _expand, _expand_write, lambda s, shape: shape, grad_name="ExpandBackward0")
+
+
+def _chain(base: Array, *numbers: Array, steps: tuple) -> Array:
+    given = iter(numbers)
+    for op, static, count in steps:
+        base = op.fn(base, *[next(given) for _ in range(count)], **dict(static))
+    return base
+
+
+CHAIN = ViewOp("chain", _chain, None, grad_name="AsStridedBackward0")
+"""Several view steps as one. Needed to write through a part of an expanded tensor, whose other copies are stale."""
+
+
+def fused(steps: tuple) -> tuple:
+    """The steps, those from an expand on as one if more follow it."""
+    for k, step in enumerate(steps[:-1]):
+        if step[0] is EXPAND:
+            tail = steps[k:]
+            if not all(step[0].strided and step[0] is not BITCAST for step in tail):
+                raise NotImplementedError("torchlike: writing through an expanded tensor seen as another dtype")
+            static = (("steps", tuple((op, s, len(numbers)) for op, s, numbers in tail)),)
+            return (*steps[:k], (CHAIN, static, tuple(n for step in tail for n in step[2])))
+    return steps
 
 
 # -- slices -------------------------------------------------------------------------------------------------------------
@@ -174,6 +199,9 @@ def _view_as_real_write(base: Array, new: Array) -> Array:
 VIEW_AS_REAL = ViewOp("view_as_real", _view_as_real, _view_as_real_write, grad_name="ViewAsRealBackward0")
 
 
+VIEW_AS_REAL.strided = False
+
+
 def _view_as_complex(base: Array) -> Array:
     return lax.complex(base[..., 0], base[..., 1])
 
@@ -183,6 +211,9 @@ def _view_as_complex_write(base: Array, new: Array) -> Array:
 
 
 VIEW_AS_COMPLEX = ViewOp("view_as_complex", _view_as_complex, _view_as_complex_write, grad_name="ViewAsComplexBackward0")
+
+
+VIEW_AS_COMPLEX.strided = False
 
 
 def _bitcast(base: Array, *, dtype: Any) -> Array:

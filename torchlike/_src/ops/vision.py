@@ -40,7 +40,8 @@ def check_shuffle(input: Aval, upscale_factor: int) -> None:
     square = upscale_factor * upscale_factor
     if input.shape[-3] % square:
         raise RuntimeError(
-            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
+            "upscale_factor, but "
             f"input.size(-3)={input.shape[-3]} is not divisible by {square}"
         )
 
@@ -315,7 +316,9 @@ def check_upsample(input: Aval, mode: str, sizes: tuple, align_corners: bool, fa
             f"Input and output sizes should be greater than 0, but got input ({text[0]}) output ({text[1]})"
         )
     if not (input.dtype.is_floating_point or input.dtype.name == "uint8"):
-        kernel = {"nearest": f"upsample_nearest{n}d", "nearest-exact": f"upsample_nearest{n}d"}.get(mode, f"upsample_{mode}{n}d")
+        kernel = {"nearest": f"upsample_nearest{n}d", "nearest-exact": f"upsample_nearest{n}d"}.get(
+            mode, f"upsample_{mode}{n}d"
+        )
         channels_last = "_channels_last" if n == 2 and mode in ("nearest", "nearest-exact", "bilinear") else ""
         raise NotImplementedError(f"\"{kernel}{channels_last}\" not implemented for '{input.dtype.scalar_name}'")
 

@@ -4,10 +4,12 @@ A view is a recipe: a chain of view operators from the base. Reading it replays 
 writing through it writes the chain back, innermost view first, and replaces the base value. So every tensor of a
 storage sees every write, and a write is an ordinary recorded operation that the compiler turns into an update."""
 
+import functools
 from typing import Any
 
 from torchlike._src.core.aval import Aval
 from torchlike._src.engine import Value, record
+from torchlike._src.ops.views import fused
 
 
 class Storage:
@@ -55,6 +57,7 @@ def read_view(base: Value, steps: tuple) -> Value:
 
 def write_view(base: Value, steps: tuple, new: Value) -> Value:
     """The base value after `new` is written through the view."""
+    steps = fused(steps)
     seen = [base]
     for op, static, numbers in steps[:-1]:
         seen.append(record(op, static, (seen[-1], *numbers))[0])
@@ -63,6 +66,7 @@ def write_view(base: Value, steps: tuple, new: Value) -> Value:
     return new
 
 
+@functools.lru_cache(maxsize=16384)
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Row-major strides, in elements."""
     strides = []

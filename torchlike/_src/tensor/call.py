@@ -14,6 +14,7 @@ from torchlike._src.core import dtype as dtypes
 from torchlike._src.engine import Value, record
 from torchlike._src.engine.record import emit
 from torchlike._src.ops.kernels import CAST, COPY_INTO
+from torchlike._src.ops.views import fused
 from torchlike._src.storage.storage import Storage, write_view
 from torchlike._src.tensor.rebase import forbidden, regenerate, relative_steps
 from torchlike._src.tensor.tensor import NEW, Tensor, TensorBase, wrap
@@ -159,12 +160,11 @@ def check_writable(target: Tensor, tracked: bool) -> None:
     """PyTorch's conditions on a tensor that is about to be modified. `tracked`: the write will be recorded."""
     if target._is_inference and not MODE.inference:
         raise RuntimeError(INFERENCE_INPLACE)
-    view = target._view
-    if view is not None:
-        if 0 in view.strides and overlaps(target._aval.shape, view.strides):
-            raise RuntimeError(OVERLAP)
     if tracked or target._rg:
         check_history(target)
+    view = target._view
+    if view is not None and 0 in view.strides and overlaps(target._aval.shape, view.strides):
+        raise RuntimeError(OVERLAP)
 
 
 def check_history(target: Tensor) -> None:
@@ -236,16 +236,23 @@ def become(base: Tensor, new: Tensor) -> None:
 
 
 def _rename_saved(new: Tensor, target: Tensor) -> None:
-    """A node that saved its own output saved it from the temporary; from now on that output lives in `target`."""
+    """What the node of an in-place operation saved: its own output lives in `target` from now on, and the operand that
+    it overwrote is kept as it was (PyTorch saves a clone of it), so that this write does not count against it."""
     edge = new._gf
     node = edge.node if type(edge) is OutEdge else edge
-    if type(node) is OpNode and node.saved:
-        s = new._s
-        if any(item[1] is s for item in node.saved):
-            storage = target._s
-            node.saved = tuple(
-                (v, storage, storage.version) if item_s is s else (v, item_s, n) for v, item_s, n in node.saved
-            )
+    if type(node) is not OpNode or not node.saved:
+        return
+    temporary, storage = new._s, target._s
+    inputs = node.plan.inputs
+    saved = []
+    for k, (value, of, version) in enumerate(node.saved):
+        if of is temporary:
+            saved.append((value, storage, storage.version))
+        elif of is storage and k < len(inputs) and inputs[k] == 0:
+            saved.append((value, None, 0))
+        else:
+            saved.append((value, of, version))
+    node.saved = tuple(saved)
 
 
 def _write_tracked_view(target: Tensor, new: Tensor, value: Value) -> None:
@@ -261,7 +268,7 @@ def _write_tracked_view(target: Tensor, new: Tensor, value: Value) -> None:
             _rename_saved(new, target)
         target._vb, target._vv = storage.value, value
         return
-    steps = relative_steps(base, view)
+    steps = fused(relative_steps(base, view))
     # Through a chain of views, each level is one differentiable write.
     seen = [wrap(base._read())]
     seen[0]._rg, seen[0]._gf = base._rg, base._edge() if base._rg else None
@@ -275,6 +282,8 @@ def _write_tracked_view(target: Tensor, new: Tensor, value: Value) -> None:
     else:
         storage.value = write_view(storage.value, base._view.steps, piece._read())
     count_write(target)
+    if new._gf is not None:
+        _rename_saved(new, target)
     become(base, piece)
     target._rg, target._gf = piece._rg, None
     if piece._rg:

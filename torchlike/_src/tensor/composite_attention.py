@@ -28,7 +28,8 @@ def _check_shapes(query: Any, key: Any, value: Any, key_padding_mask: Any, attn_
     if attn_mask is not None:
         if attn_mask.dim() not in (2, 3):
             raise AssertionError(
-                f"For {word} ({dims}-D) `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D "
+                f"For {word} ({dims}-D) `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found "
+                f"{attn_mask.dim()}-D "
                 "tensor instead"
             )
         expected = (num_heads, query.shape[0], key.shape[0])
@@ -47,7 +48,8 @@ def _additive(mask: Any, name: str, dtype: Any, other: Any = None, other_name: s
         import warnings
 
         warnings.warn(
-            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.", stacklevel=4
+            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
+            stacklevel=4,
         )
     if mask.dtype.is_floating_point:
         return mask
@@ -75,7 +77,8 @@ def _separate_projection(q: Any, k: Any, v: Any, weights: tuple, bias: Any) -> t
             raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
         if tuple(w.shape) != (size[0], x):
             raise AssertionError(
-                f"expecting {'query key value'.split()['qkv'.index(name)]} weights shape of {(size[0], x)}, but got {w.shape}"
+                f"expecting {'query key value'.split()['qkv'.index(name)]} weights shape of {(size[0], x)}, but got "
+                f"{w.shape}"
             )
     biases = (None, None, None) if bias is None else bias.chunk(3)
     return tuple(F.linear(x, w, b) for x, w, b in zip((q, k, v), weights, biases, strict=True))
@@ -88,9 +91,7 @@ def _mask_dims(mask: Any, length: int, source: int, heads: int) -> Any:
     for dim, expected in ((2, (length, source)), (3, (heads, length, source))):
         if mask.dim() == dim:
             if tuple(mask.shape) != expected:
-                raise RuntimeError(
-                    f"The shape of the {dim}D attn_mask is {mask.shape}, but should be {expected}."
-                )
+                raise RuntimeError(f"The shape of the {dim}D attn_mask is {mask.shape}, but should be {expected}.")
             return mask.unsqueeze(0) if dim == 2 else mask
     raise RuntimeError(f"attn_mask's dimension {mask.dim()} is not supported")
 

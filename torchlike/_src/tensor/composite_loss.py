@@ -180,7 +180,8 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     reduction = check_reduction(legacy_reduction(size_average, reduce, reduction))
     if target.shape != input.shape:
         raise ValueError(
-            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. "
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
+            "deprecated. "
             "Please ensure they have the same size."
         )
     if weight is not None:
@@ -275,7 +276,9 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     if var.shape != input.shape:
         if input.shape[:-1] == var.shape:
             var = torch.unsqueeze(var, -1)
-        elif not (input.dim() == var.dim() and sum(b for a, b in zip(input.shape, var.shape, strict=True) if a != b) == 1):
+        elif not (
+            input.dim() == var.dim() and sum(b for a, b in zip(input.shape, var.shape, strict=True) if a != b) == 1
+        ):
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
@@ -340,9 +343,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
 
 
 @public(NN)
-def multi_margin_loss(
-    input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"
-):
+def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
     """The mean over other classes of max(0, margin - x[target] + x[class]) ** p."""
     reduction = check_reduction(legacy_reduction(size_average, reduce, reduction))
     if p not in (1, 2):
@@ -434,11 +435,15 @@ def _cosine_embedding(input1: Any, input2: Any, target: Any, margin: float, redu
     if target.dim() > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if target.dim() == 1 and (input1.dim() != 2 or input2.dim() != 2):
-        raise RuntimeError("1D target tensor expects 2D input tensors, but found inputs with sizes "
-                           f"{list(input1.shape)} and {list(input2.shape)}.")
+        raise RuntimeError(
+            "1D target tensor expects 2D input tensors, but found inputs with sizes "
+            f"{list(input1.shape)} and {list(input2.shape)}."
+        )
     if target.dim() == 0 and (input1.dim() != 1 or input2.dim() != 1):
-        raise RuntimeError("0D target tensor expects 1D input tensors, but found inputs with sizes "
-                           f"{list(input1.shape)} and {list(input2.shape)}.")
+        raise RuntimeError(
+            "0D target tensor expects 1D input tensors, but found inputs with sizes "
+            f"{list(input1.shape)} and {list(input2.shape)}."
+        )
     dim = target.dim()
     eps = 1e-12
     product = (input1 * input2).sum(dim)
@@ -479,11 +484,16 @@ def _padded_targets(targets: Any, lengths: list[int]) -> Any:
     return torch.stack(rows)
 
 
-def _ctc(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int, reduction: str, zero: bool) -> Any:
+def _ctc(
+    log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int, reduction: str, zero: bool
+) -> Any:
     batched = log_probs.dim() == 3
     probs = log_probs if batched else log_probs.unsqueeze(1)
     steps, batch, classes = probs.shape
-    ins, outs = (_length_list(v) if hasattr(v, "__len__") or getattr(v, "ndim", 0) else v for v in (input_lengths, target_lengths))
+    ins, outs = (
+        _length_list(v) if hasattr(v, "__len__") or getattr(v, "ndim", 0) else v
+        for v in (input_lengths, target_lengths)
+    )
     ins = [int(input_lengths)] if not isinstance(ins, list) else ins
     outs = [int(target_lengths)] if not isinstance(outs, list) else outs
     _check_ctc(steps, batch, classes, targets, ins, outs, blank, batched)
@@ -492,8 +502,12 @@ def _ctc(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, 
     elif targets.dim() == 1:
         targets = _padded_targets(targets, outs)
     loss = internal.ctc_loss(
-        probs, targets.long(), torch.tensor(ins, dtype=torch.int64), torch.tensor(outs, dtype=torch.int64),
-        blank=blank, zero_infinity=bool(zero),
+        probs,
+        targets.long(),
+        torch.tensor(ins, dtype=torch.int64),
+        torch.tensor(outs, dtype=torch.int64),
+        blank=blank,
+        zero_infinity=bool(zero),
     )
     if reduction == "mean":
         return (loss / torch.tensor(outs, dtype=loss.dtype).clamp_min(1)).mean()
@@ -524,7 +538,8 @@ def _check_ctc(
     if targets.dim() == 1 and batched:
         if targets.numel() != sum(outs):
             raise RuntimeError(
-                f"Expected tensor to have size {sum(outs)} at dimension 0, but got size {targets.numel()} for argument #2 "
+                f"Expected tensor to have size {sum(outs)} at dimension 0, but got size {targets.numel()} for "
+                "argument #2 "
                 f"'targets' {where}"
             )
     elif targets.dim() == 2 and targets.shape[1] < longest:
@@ -548,8 +563,16 @@ def _torch_ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, 
 
 @public(NN)
 def linear_cross_entropy(
-    input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean", ignore_index=None,
-    label_smoothing=0.0, options=None,
+    input,
+    linear_weight,
+    target,
+    *,
+    linear_bias=None,
+    weight=None,
+    reduction="mean",
+    ignore_index=None,
+    label_smoothing=0.0,
+    options=None,
 ):
     """cross_entropy(linear(input, linear_weight, linear_bias), target). XLA decides about memory; chunking options are
     not implemented."""

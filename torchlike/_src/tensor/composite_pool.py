@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from torchlike._src.ops.pooling import adaptive_sizes
+from torchlike._src.ops.adaptive_pooling import adaptive_sizes
 from torchlike._src.tensor.composite import NN, internal, ints, names, public
 from torchlike._src.tensor.namespace import F, torch
 
@@ -18,12 +18,15 @@ def _ones(n: int, value: Any, what: str) -> tuple[int, ...]:
             )
         if what == "kernel_size":
             raise RuntimeError(
-                f"max_pool{n}d: kernel_size must either be a single int, or a tuple of {'two' if n == 2 else 'three'} ints"
+                f"max_pool{n}d: kernel_size must either be a single int, or a tuple of "
+                + ("two ints" if n == 2 else "three ints")
             )
     return value
 
 
-def _max_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: bool) -> Any:
+def _max_pool(
+    n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: bool
+) -> Any:
     kernel = _ones(n, kernel_size, "kernel_size")
     stride = kernel if stride is None or stride in ((), []) else _ones(n, stride, "stride")
     padding, dilation = _ones(n, padding, "padding"), _ones(n, dilation, "dilation")
@@ -120,11 +123,11 @@ for _n in (1, 2, 3):
 # -- unpooling ------------------------------------------------------------------------------------------------
 
 
-def _unpool_sizes(n: int, input: Any, kernel: tuple, stride: tuple, padding: tuple, output_size: Any) -> tuple[int, ...]:
+def _unpool_sizes(
+    n: int, input: Any, kernel: tuple, stride: tuple, padding: tuple, output_size: Any
+) -> tuple[int, ...]:
     shape = tuple(input.shape)
-    default = tuple(
-        (shape[len(shape) - n + k] - 1) * stride[k] - 2 * padding[k] + kernel[k] for k in range(n)
-    )
+    default = tuple((shape[len(shape) - n + k] - 1) * stride[k] - 2 * padding[k] + kernel[k] for k in range(n))
     if output_size is None:
         return default
     sizes = tuple(int(s) for s in output_size)
@@ -132,7 +135,8 @@ def _unpool_sizes(n: int, input: Any, kernel: tuple, stride: tuple, padding: tup
         sizes = sizes[2:]
     if len(sizes) != n:
         raise ValueError(
-            f"output_size should be a sequence containing {n} or {n + 2} elements, but it has a length of '{len(sizes)}'"
+            f"output_size should be a sequence containing {n} or {n + 2} elements, but it has a length of "
+            f"'{len(sizes)}'"
         )
     for k in range(n):
         low, high = default[k] - stride[k], default[k] + stride[k]
@@ -223,7 +227,9 @@ def _fractional_functions(n: int) -> None:
         found = _fractional(n, input, kernel_size, output_size, output_ratio, _random_samples)
         return found if return_indices else found[0]
 
-    def with_indices(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
+    def with_indices(
+        input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+    ):
         return _fractional(n, input, kernel_size, output_size, output_ratio, _random_samples)
 
     function.__name__ = function.__qualname__ = f"fractional_max_pool{n}d"

@@ -9,7 +9,8 @@ from torchlike._src.core import dtype as dt
 from torchlike._src.core.errors import canonical_dims
 from torchlike._src.ops.declare import OPS
 from torchlike._src.ops.reduction import count_along, reduce_dims
-from torchlike._src.tensor.call import apply
+from torchlike._src.tensor import functions
+from torchlike._src.tensor.call import apply, write_out
 from torchlike._src.tensor.composite import NN, internal, public
 from torchlike._src.tensor.creation import from_array
 from torchlike._src.tensor.namespace import torch
@@ -158,6 +159,22 @@ Tensor.masked_scatter = masked_scatter
 Tensor.masked_scatter_ = inplace_method(masked_scatter, "masked_scatter_")
 Tensor.masked_fill = public("torch", name="masked_fill")(PUBLIC["masked_fill"])
 Tensor.masked_fill_ = inplace_method(PUBLIC["masked_fill"], "masked_fill_")
+
+
+# -- repeat_interleave: a count known here needs no gather -----------------------------------------------------
+
+
+@public("torch")
+def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
+    """Each element (or slice along `dim`) repeated in a row: an int for all, or a tensor with a count for each.
+
+    With one tensor argument, the indices that such a repetition takes. A tensor of counts is read."""
+    if isinstance(repeats, int) and not isinstance(repeats, bool):
+        return PUBLIC["_repeat_interleave"](input, repeats, dim)
+    return functions.repeat_interleave(input, repeats, dim, output_size=output_size)
+
+
+Tensor.repeat_interleave = repeat_interleave
 
 
 # -- methods that take their dims one by one -------------------------------------------------------------------
@@ -315,8 +332,6 @@ def _linalg_cross(input, other, *, dim=-1, out=None):
     result = apply(OPS["_linalg_cross"], (dim,), (input, other))
     if out is None:
         return result
-    from torchlike._src.tensor.call import write_out
-
     return write_out(out, result, "linalg_cross", (input, other))
 
 
@@ -327,3 +342,12 @@ def _linalg_vander(x, *, N=None):
     if N is not None and N <= 1:
         raise RuntimeError("N must be greater than 1.")
     return torch.stack([x**k if k else torch.ones_like(x) for k in range(count)], -1)
+
+
+@public("torch")
+def norm_except_dim(v, pow=2, dim=0):
+    """The norm of each slice along `dim`, with the other dims kept as size 1; of all of v if dim is -1."""
+    if dim == -1:
+        return v.norm(pow)
+    others = [k for k in range(v.dim()) if k != dim % v.dim()]
+    return PUBLIC["_vector_norm"](v, pow, tuple(others), True) if others else v.abs()

@@ -17,11 +17,13 @@ def _spatial_list(value: Any, n: int, input: Any, name: str) -> list:
         return [value] * n
     if len(value) != n:
         what, form = (
-            ("output size of", "output size in (o1, o2, ...,oK)") if name == "size" else
-            ("scale_factor of shape", "scale_factor in (s1, s2, ...,sK)")
+            ("output size of", "output size in (o1, o2, ...,oK)")
+            if name == "size"
+            else ("scale_factor of shape", "scale_factor in (s1, s2, ...,sK)")
         )
         raise ValueError(
-            f"Input and {'output' if name == 'size' else 'scale_factor'} must have the same number of spatial dimensions, but "
+            f"Input and {'output' if name == 'size' else 'scale_factor'} must have the same number of spatial "
+            "dimensions, but "
             f"got input with spatial dimensions of {list(input.shape[2:])} and {what} {value}. " + _FORMAT.format(form)
         )
     return list(value)
@@ -29,7 +31,13 @@ def _spatial_list(value: Any, n: int, input: Any, name: str) -> list:
 
 @public(NN)
 def interpolate(
-    input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False
+    input,
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=None,
+    recompute_scale_factor=None,
+    antialias=False,
 ):
     """Resamples (N, C, *spatial) to `size`, or by `scale_factor`.
 
@@ -52,7 +60,8 @@ def interpolate(
         for x in sizes:
             if not _is_integer(x):
                 raise TypeError(
-                    "expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got size "
+                    "expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but "
+                    "got size "
                     f"with types {[type(x) for x in sizes]}"
                 )
         if recompute_scale_factor:
@@ -90,7 +99,8 @@ def _resize(input: Any, sizes: tuple, factors: Any, mode: str, align: bool, anti
     if mode == "lanczos" and dims == 4:
         raise ValueError("Lanczos mode requires antialias=True")
     raise NotImplementedError(
-        f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {dims}D) for the modes: nearest | linear | bilinear | "
+        f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {dims}D) for the modes: nearest | linear | "
+        "bilinear | "
         f"bicubic | trilinear | lanczos | area | nearest-exact (got {mode})"
     )
 
@@ -105,14 +115,18 @@ def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=
 @public(NN)
 def upsample_nearest(input, size=None, scale_factor=None):
     """Deprecated: interpolate with mode="nearest"."""
-    warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    warnings.warn(
+        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+    )
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 @public(NN)
 def upsample_bilinear(input, size=None, scale_factor=None):
     """Deprecated: interpolate with mode="bilinear", align_corners=True."""
-    warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    warnings.warn(
+        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+    )
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
@@ -134,7 +148,8 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
         )
     if align_corners is None:
         warnings.warn(
-            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
+            "specify "
             "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
             stacklevel=2,
         )
@@ -144,7 +159,9 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
 
 def _grid_sampler(name: str) -> None:
     def function(input, grid, interpolation_mode, padding_mode, align_corners):
-        return internal.grid_sample(input, grid, _MODES[interpolation_mode], _PADDINGS[padding_mode], bool(align_corners))
+        return internal.grid_sample(
+            input, grid, _MODES[interpolation_mode], _PADDINGS[padding_mode], bool(align_corners)
+        )
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = "grid_sample with its modes as numbers."
@@ -160,7 +177,8 @@ def affine_grid(theta, size, align_corners=None):
     """(N, 2, 3) or (N, 3, 4) affine maps -> the grid that grid_sample takes, for an output of `size`."""
     if align_corners is None:
         warnings.warn(
-            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
+            "specify "
             "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
             stacklevel=2,
         )
@@ -175,7 +193,8 @@ def affine_grid(theta, size, align_corners=None):
             )
     else:
         raise NotImplementedError(
-            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. " f"Got size {size}."
+            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. "
+            f"Got size {size}."
         )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")

@@ -20,7 +20,7 @@ from torchlike._src.autograd.grad_mode import MODE
 from torchlike._src.autograd.tape import OpNode, _sequence, grad_plan
 from torchlike._src.core.dtype import dtype as DType
 from torchlike._src.engine import Value
-from torchlike._src.ops.declare import OPS, TL, TO, TS, Op, S, T
+from torchlike._src.ops.declare import OPS, TL, TO, TS, Op, S, StaticFloat, T
 from torchlike._src.ops.indexing import INDEX_CHECKS, check_index_values
 from torchlike._src.storage.storage import Storage
 from torchlike._src.tensor import call
@@ -90,8 +90,10 @@ def python_number(value: Any) -> Any:
 def static_argument(value: Any) -> Any:
     """A static argument in hashable form: lists as tuples, integers as int."""
     kind = type(value)
-    if kind is int or kind is bool or value is None or kind is str or kind is float or kind is DType:
+    if kind is int or kind is bool or value is None or kind is str or kind is DType:
         return value
+    if kind is float:
+        return StaticFloat(value)
     if isinstance(value, (list, tuple)):
         return tuple([static_argument(v) for v in value])
     if isinstance(value, TensorBase):
@@ -102,8 +104,8 @@ def static_argument(value: Any) -> Any:
         return operator.index(value)
     except TypeError:
         pass
-    if isinstance(value, np.floating):
-        return float(value)
+    if isinstance(value, (float, np.floating)):
+        return StaticFloat(value)
     return value
 
 
@@ -171,7 +173,8 @@ def hot_body(declared: Op) -> list[str] | None:
     number = two and kinds[1] is TS
     statics = "".join(f"{x} if type({x}) is int or {x} is None else static_argument({x}), " for x in declared.statics)
     lines = [
-        "if not SLOW:" if kinds[0] is T else f"if not SLOW and type({n[0]}) in TENSOR_TYPES:",
+        "if not SLOW and get_ident() == MAIN_THREAD"
+        + (":" if kinds[0] is T else f" and type({n[0]}) in TENSOR_TYPES:"),
         f"    _static = ({statics})",
         f"    _v0 = {n[0]}._s.value if {n[0]}._view is None else {n[0]}._read()",
     ]
@@ -199,7 +202,8 @@ def hot_body(declared: Op) -> list[str] | None:
             f"        elif type({n[1]}) is complex:",
             f"            MAIN.complexes.append({n[1]}); _r1 = 'c'",
             "        else:",
-            f"            MAIN.ints.append({n[1]}); _r1 = 'i' if type({n[1]}) is int else 'b'",
+            f"            MAIN.ints.append({n[1]} if SMALLEST <= {n[1]} <= LARGEST else wrapped({n[1]}))",
+            f"            _r1 = 'i' if type({n[1]}) is int else 'b'",
         ]
     elif two:
         lines += ["        _r1 = _v1.index if _v1.epoch is _epoch else new_leaf(MAIN, _v1, _parent)"]
@@ -463,7 +467,12 @@ def environment(declared: Op) -> dict[str, Any]:
         "as_tensor_operand": as_tensor_operand,
         "SLOW": recorder.SLOW,
         "MAIN": recorder.MAIN,
+        "MAIN_THREAD": recorder.MAIN_THREAD,
         "MODE": MODE,
+        "SMALLEST": recorder.SMALLEST,
+        "LARGEST": recorder.LARGEST,
+        "get_ident": threading.get_ident,
+        "wrapped": recorder.wrapped,
         "NEW": object.__new__,
         "ONE": ONE,
         "OpNode": OpNode,

@@ -3,13 +3,11 @@
 from typing import Any
 
 from torchlike._src.autograd.grad_mode import MODE, Anomaly
-from torchlike._src.autograd.tape import OpNode, OutEdge, _sequence, grad_plan, note_stack
+from torchlike._src.autograd.tape import OpNode, OutEdge, _sequence, grad_plan, note_stack, operator_name
 from torchlike._src.core.aval import Aval
 from torchlike._src.engine.record import NUMBERS, kernel_of
 from torchlike._src.ops import views as ops
 from torchlike._src.storage.storage import INFERENCE, MULTI, NO_GRAD, View
-
-COMPLEX_STEPS = (ops.VIEW_AS_REAL, ops.VIEW_AS_COMPLEX)
 
 
 def regenerate(t: Any) -> Any:
@@ -31,7 +29,7 @@ def view_node(base: Any, view: View, edge: Any) -> Any:
         node = single_view_node(op, static, numbers, source, edge, None)
         source = node.outs[0]
         edge = node
-    if steps and steps[-1][0] not in COMPLEX_STEPS:
+    if steps and steps[-1][0].strided:
         edge.relabel("AsStridedBackward0")
     return edge
 
@@ -92,7 +90,7 @@ def forbidden(t: Any, what: str) -> str:
     gf = t._gf
     if gf is not None:
         node, nr = (gf.node, gf.nr) if type(gf) is OutEdge else (gf, getattr(t, "_output_nr", 0))
-        start = f"Output {nr} of {node.name().removesuffix('Backward0')} is a view and {what}."
+        start = f"Output {nr} of {operator_name(node)} is a view and {what}."
     elif made == INFERENCE:
         start = f"A view was created in inference mode and {what} in normal mode."
     else:

@@ -9,6 +9,7 @@ from torchlike._src.autograd import tape
 from torchlike._src.autograd.grad_mode import MODE
 from torchlike._src.autograd.tape import Node, OutEdge
 from torchlike._src.core.size import Size
+from torchlike._src.engine.record import PLAIN
 from torchlike._src.engine import META_ARRAY, Value, flush, host_array, record
 from torchlike._src.storage.storage import Storage, View, contiguous_strides, read_view
 from torchlike._src.tensor.rebase import regenerate
@@ -83,6 +84,11 @@ class Tensor(TensorBase):
 
     def _host(self) -> np.ndarray:
         """The data in host memory, not to be written to."""
+        view = self._view
+        if view is not None and type(self._s) is not SharedStorage:
+            base = self._s.value
+            if base.array is not None and type(base.array) in HOST_READABLE:
+                return strided(host_array(base), view)
         value = self._read()
         if value.array is META_ARRAY:
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
@@ -457,6 +463,8 @@ def strided(array: np.ndarray, view: View) -> np.ndarray:
     return array.reshape(-1)[where]
 
 
+HOST_READABLE = PLAIN
+"""Array types whose contents can be read without running a program."""
 HOST_VIEW = 1024
 """Bases smaller than this are passed to programs whole."""
 

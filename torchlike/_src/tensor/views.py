@@ -201,7 +201,8 @@ def reshape(input: Tensor, shape: Any) -> Tensor:
     new = infer_size(sizes((shape,)), input._aval.numel)
     strides = view_strides(input, new)
     if strides is not None:
-        return make_view(input, ops.RESHAPE, (("shape", new),), (), new, strides)
+        label = None if is_row_major(input._aval.shape, input._view.strides) else "ReshapeAliasBackward0"
+        return make_view(input, ops.RESHAPE, (("shape", new),), (), new, strides, label=label)
     return apply(COPY_RESHAPE, (("shape", new),), (input,))
 
 
@@ -470,7 +471,16 @@ def expand(self: Tensor, *size: Any, implicit: bool = False) -> Tensor:
             new_strides.append(strides[k - lead])
         new.append(n)
     final = tuple(new)
+    if 0 not in new_strides or _count(final) == self._aval.numel:  # nothing is repeated
+        return make_view(self, ops.RESHAPE, (("shape", final),), (), final, tuple(new_strides), label="ExpandBackward0")
     return make_view(self, ops.EXPAND, (("shape", final),), (), final, tuple(new_strides))
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    n = 1
+    for k in shape:
+        n *= k
+    return n
 
 
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
@@ -693,9 +703,12 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     base = input
     if input._view is not None:
         base = input._base_tensor if input._base_tensor is not None else alias_base(input)
-    return make_view(
+    out = make_view(
         base, ops.AS_STRIDED, (("size", size), ("stride", stride), ("offset", offset)), (), size, stride, offset
     )
+    if input._view is not None and out._view.made is None:
+        out._view.made = input._view.made
+    return out
 
 
 def alias_base(t: Tensor) -> Tensor:

@@ -1,19 +1,25 @@
-"""Small helpers around memory formats and factory arguments."""
+"""Memory formats of convolution weights."""
+
+from typing import Any
+
+from torchlike.nn.modules.conv import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
+from torchlike.nn.modules.module import Module
+
+__all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"]
 
 
-def factory_kwargs(kwargs: dict | None) -> dict:
-    """device, dtype and memory_format from `kwargs`, those in a nested dict "factory_kwargs" included.
+def _convert(module: Module, kinds: tuple[type, ...], memory_format: Any) -> Module:
+    for m in module.modules():
+        if isinstance(m, kinds):
+            m.weight.data = m.weight.detach().clone(memory_format=memory_format)
+    return module
 
-    TypeError: other names, or one given twice."""
-    if kwargs is None:
-        return {}
-    simple = {"device", "dtype", "memory_format"}
-    unexpected = kwargs.keys() - (simple | {"factory_kwargs"})
-    if unexpected:
-        raise TypeError(f"unexpected kwargs {unexpected}")
-    found = dict(kwargs.get("factory_kwargs", {}))
-    for name in simple & kwargs.keys():
-        if name in found:
-            raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
-        found[name] = kwargs[name]
-    return found
+
+def convert_conv2d_weight_memory_format(module: Module, memory_format: Any) -> Module:
+    """Give the weights of all 2-d convolutions in `module` that memory format; returns the module."""
+    return _convert(module, (Conv2d, ConvTranspose2d), memory_format)
+
+
+def convert_conv3d_weight_memory_format(module: Module, memory_format: Any) -> Module:
+    """Give the weights of all 3-d convolutions in `module` that memory format; returns the module."""
+    return _convert(module, (Conv3d, ConvTranspose3d), memory_format)

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from torchlike._src.engine import Value
 from torchlike._src.tensor.namespace import torch
-from torchlike._src.tensor.tensor import Tensor
+from torchlike._src.tensor.tensor import Tensor, wrap
 
 __all__ = [
     "PackedSequence",
@@ -170,7 +171,7 @@ def pack_padded_sequence(
         raise RuntimeError(
             f"Expected `len(lengths)` to be equal to batch_size, but got {len(sizes)} (batch_size={batch})"
         )
-    if sizes[-1] <= 0 or (sizes <= 0).any():
+    if sizes[-1] <= 0:
         raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0")
     if (np.diff(sizes) > 0).any():
         raise RuntimeError(
@@ -246,18 +247,34 @@ def pad_sequence(
         raise RuntimeError("received an empty list of sequences")
     if padding_side not in ("left", "right"):
         raise RuntimeError(f'Expected padding_side to be one of left or right, but got {padding_side}.')
+    first = sequences[0]
     longest = max(s.size(0) for s in sequences)
-    trailing = sequences[0].shape[1:]
+    known = [_known(s) for s in sequences]
+    if all(array is not None and array.shape[1:] == known[0].shape[1:] for array in known):
+        # Data preparation: done at once, so that it is no part of what follows.
+        batch = np.full((len(known), longest, *first.shape[1:]), padding_value, first._aval.dtype.np)
+        for row, array in zip(batch, known):
+            start = 0 if padding_side == "right" else longest - len(array)
+            row[start : start + len(array)] = array
+        batch = batch if batch_first else np.ascontiguousarray(batch.swapaxes(0, 1))
+        return wrap(Value(first._aval.with_shape(batch.shape), batch))
     rows = []
     for s in sequences:
+        s = s.to(first.dtype)
         missing = longest - s.size(0)
         if missing:
-            padding = torch.full(
-                (missing, *trailing), padding_value, dtype=sequences[0].dtype, device=sequences[0].device
-            )
+            padding = torch.full((missing, *first.shape[1:]), padding_value, dtype=first.dtype, device=first.device)
             s = torch.cat([s, padding] if padding_side == "right" else [padding, s])
         rows.append(s)
     return torch.stack(rows, 0 if batch_first else 1)
+
+
+def _known(t: Tensor) -> np.ndarray | None:
+    """The data of a tensor that is in host memory already and needs no gradient; else None."""
+    if t._view is not None or t._rg or t._aval.device.type != "cpu":
+        return None
+    array = t._s.value.array
+    return array if type(array) is np.ndarray else None
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from multiprocessing import connection
 from typing import Any
 
-import torchlike as torch
 from torchlike._src.engine.backend import platform
 from torchlike._src.random.sampler_seeds import base_seed
+from torchlike._src.tensor.devices import gpus
 from torchlike._src.tensor.random import source
 from torchlike.utils.data._utils import host, worker
 from torchlike.utils.data._utils.exceptions import ExceptionWrapper
@@ -96,8 +96,7 @@ def _pins(loader: Any) -> bool:
             f"ignore pin_memory_device='{loader.pin_memory_device}'.",
             stacklevel=4,
         )
-    accelerator = getattr(torch, "accelerator", None)
-    if accelerator is not None and accelerator.is_available():
+    if gpus():
         return True
     warnings.warn(
         "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.",

@@ -235,7 +235,7 @@ def random_split(dataset: Dataset[_T], lengths: Sequence[int | float], generator
     Raises:
         ValueError: a fraction outside [0, 1], or lengths that do not sum to the dataset's.
     """
-    total = sum(lengths)
+    total: Any = sum(lengths)
     if math.isclose(total, 1) and total <= 1:
         lengths = _lengths_of(dataset, lengths)
         total = sum(lengths)

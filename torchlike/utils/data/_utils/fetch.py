@@ -64,7 +64,7 @@ def _unwrap(dataset: Any) -> tuple[list[Any], tuple[Any, ...]]:
     """The indices of each Subset, outermost first, and the tensors inside."""
     subsets = []
     while type(dataset) is Subset:
-        indices = dataset.indices
+        indices: Any = dataset.indices
         # Indexed with plain integers, a tensor of indices would give tensors.
         subsets.append(indices.tolist() if host.is_plain(indices) and indices.dim() == 1 else indices)
         dataset = dataset.dataset

@@ -63,7 +63,7 @@ def stack(batch: Sequence[Any]) -> Tensor | None:
     return from_value(aval((len(batch), *known.shape), known.dtype, known.device), array)
 
 
-def _rows_of_one_storage(batch: Sequence[Tensor]) -> np.ndarray | None:
+def _rows_of_one_storage(batch: Sequence[Any]) -> np.ndarray | None:
     """The stack of views that are rows of one array, as `self.data[i]` gives: gathered at once."""
     first = batch[0]
     row = first._aval.numel
