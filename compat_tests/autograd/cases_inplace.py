@@ -52,7 +52,6 @@ def case_output_damaged(torch, name):
     y = DAMAGES[name][1](torch, w)
     y.add_(1)
     y.mul_(2)
-    y.sum().backward if False else None
     return attempt(torch, lambda: (y.sum().backward(), w.grad)[1])
 
 
@@ -323,8 +322,9 @@ def case_out_and_grad(torch):
 def case_set_data(torch):
     w = torch.ones(2, requires_grad=True)
     y = (w * w).sum()
+    y.backward()
     w.data = torch.full((2,), 5.0)
-    out = [w._version, w.requires_grad, attempt(torch, lambda: (y.backward(), w.grad)[1])]
+    out = [w._version, w.requires_grad, w.grad]
     w.data.mul_(2)
     out.append(w)
     out.append(attempt(torch, lambda: setattr(w, "data", torch.ones(3))))
@@ -338,17 +338,17 @@ def case_inference_tensors(torch):
         a = torch.ones(2)
         b = w * 2
         a.add_(1)
-    out = [a.is_inference(), b.is_inference(), w.is_inference(), b.requires_grad, a]
-    out.append(raises(torch, lambda: a.add_(1)))
+    out = [a.is_inference(), b.is_inference(), w.is_inference(), b.requires_grad, a.clone()]
+    out.append(raises(torch, lambda: a.view(2).add_(1)))
     out.append(raises(torch, lambda: w * a))
     out.append(attempt(torch, lambda: (w + a).requires_grad))
     out.append(raises(torch, lambda: a.requires_grad_()))
     out.append(attempt(torch, lambda: a._version))
-    out.append(attempt(torch, lambda: a.clone().add_(1)))
+    out.append(attempt(torch, lambda: a.clone().add_(1).is_inference()))
     out.append(attempt(torch, lambda: (w * a.clone()).sum().requires_grad))
     out.append(attempt(torch, lambda: a.view(2).is_inference()))
     out.append(attempt(torch, lambda: (a * 2).is_inference()))
-    out.append(attempt(torch, lambda: torch.ones(2).add_(a)))
+    out.append(attempt(torch, lambda: torch.ones(2).add_(a).is_inference()))
     with torch.inference_mode():
         out.append(attempt(torch, lambda: w.add_(1)))
         out.append(attempt(torch, lambda: torch.ones(2, requires_grad=True).requires_grad))

@@ -61,7 +61,7 @@ def case_set_grad_enabled_as_a_function(torch):
     out.append(state(torch))
     torch.set_grad_enabled(mode=False)
     out.append(state(torch))
-    torch._C._set_grad_enabled(True)
+    torch.set_grad_enabled(True)
     out.append(state(torch))
     return out
 
@@ -235,8 +235,9 @@ def case_what_is_recorded(torch):
     out.append(y.requires_grad)
     with torch.no_grad():
         z = y * 2
-        y.sum().backward()
-    out += [z.requires_grad, w.grad]
+        s = y.sum()
+    y.sum().backward()
+    out += [z.requires_grad, s.requires_grad, w.grad]
     with torch.inference_mode():
         p = torch.nn.Parameter(torch.ones(1))
         out.append(p.requires_grad)
@@ -254,8 +255,9 @@ def case_repr(torch):
 
 @case
 def case_misuse(torch):
-    out = [attempt(torch, lambda: torch.set_grad_enabled())]
-    out.append(attempt(torch, lambda: torch.set_grad_enabled("x")))
+    out = [attempt(torch, lambda: torch.set_grad_enabled())[0]]
+    out.append(attempt(torch, lambda: type(torch.set_grad_enabled("x")).__name__))
+    torch.set_grad_enabled(True)
     return out
 
 

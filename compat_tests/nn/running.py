@@ -54,6 +54,14 @@ class Inputs:
         }
 
 
+def attempt(function: Any) -> Any:
+    """The result of `function`, or [exception type, message]."""
+    try:
+        return function()
+    except Exception as error:
+        return [type(error).__name__, str(error)]
+
+
 def flat(value: Any) -> list:
     """The leaves of nested tuples and lists."""
     if isinstance(value, (tuple, list)):
@@ -78,8 +86,8 @@ def run_layer(torch: Any, text: str, inputs: tuple[str, ...], grads: bool = True
             if inputs:
                 operands = [eval(i, names) for i in inputs]
                 for o, written in zip(operands, inputs, strict=True):
-                    # Signs are targets, which some losses do not differentiate.
-                    if written.startswith("s(") or not grads or not isinstance(o, torch.Tensor):
+                    # Signs are targets, which some losses do not differentiate; masks are constants.
+                    if written.startswith("s(") or "mask(" in written or not grads or not isinstance(o, torch.Tensor):
                         continue
                     if o.is_floating_point() and o.is_leaf:
                         o.requires_grad_()

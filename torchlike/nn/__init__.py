@@ -6,8 +6,7 @@ from torchlike.nn.parameter import (  # isort: skip
     UninitializedBuffer,
     UninitializedParameter,
 )
-from torchlike.nn import functional, init, modules
-from torchlike.nn import utils
+from torchlike.nn import functional, init, modules, utils
 from torchlike.nn.modules import *
 
 

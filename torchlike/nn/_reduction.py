@@ -8,9 +8,7 @@ _CODES = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
 def get_enum(reduction: str) -> int:
     """0 for "none", 1 for "mean", 2 for "sum". ValueError: another name."""
     if reduction == "elementwise_mean":
-        warnings.warn(
-            "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=2
-        )
+        warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=2)
     if reduction not in _CODES:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return _CODES[reduction]

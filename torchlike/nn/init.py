@@ -1,4 +1,5 @@
-"""Filling parameters with their first values. All functions write in place, record no gradient, and return the tensor."""
+"""Filling parameters with their first values. All functions write in place, record no gradient, and return the
+tensor."""
 
 import functools
 import math
@@ -87,13 +88,15 @@ def _normal_cdf(x: float) -> float:
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
-    """Draw from N(mean, std²) restricted to [a, b], by rejection: of normal draws while most are inside, of uniform ones
+    """Draw from N(mean, std²) restricted to [a, b], by rejection: of normal draws while most are inside, of uniform
+    ones
     otherwise. Every round draws for the whole tensor."""
     if tensor.is_meta:
         return tensor
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
+            "incorrect.",
             stacklevel=2,
         )
     mass = _normal_cdf((b - mean) / std) - _normal_cdf((a - mean) / std)

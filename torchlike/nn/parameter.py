@@ -8,7 +8,14 @@ from typing import Any, NoReturn
 from torchlike._src.tensor.namespace import torch
 from torchlike._src.tensor.tensor import NEW, Tensor, alias
 
-__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy"]
+__all__ = [
+    "Buffer",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "UninitializedTensorMixin",
+    "is_lazy",
+]
 
 
 def _make_subclass(cls: type, data: Tensor, requires_grad: bool = False) -> Any:
@@ -54,6 +61,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     """
 
     __slots__ = ()
+    _is_param = True
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> "Parameter":
         if data is None:
@@ -89,7 +97,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
 # Engine bookkeeping that lives in a tensor's __dict__; everything else there was put by the user.
 _OWN_FIELDS = frozenset(
-    "_grad _base_tensor _vb _vv _vversion _hooks _accumulator _accumulate_hooks _post_accumulate_hooks _retains _silent "
+    "_grad _base_tensor _vb _vv _vversion _hooks _accumulator _accumulate_hooks _post_accumulate_hooks _retains "
+    "_silent "
     "_is_inference _name _is_param _output_nr".split()
 )
 
@@ -117,7 +126,8 @@ _rebuild_parameter.__module__ = _rebuild_parameter_with_state.__module__ = "torc
 
 UNINITIALIZED = (
     "Attempted to use an uninitialized parameter in a torch function. This error happens when you are using a "
-    "`LazyModule` or explicitly manipulating `torch.nn.parameter.{name}` objects. When using LazyModules Call `forward` "
+    "`LazyModule` or explicitly manipulating `torch.nn.parameter.{name}` objects. When using LazyModules Call "
+    "`forward` "
     "with a dummy batch to initialize the parameters before calling torch functions"
 )
 

@@ -285,7 +285,9 @@ class KernelOptimizer(Optimizer):
             self._start(group, p, s)
         share_scalars(states, self._scalars)
 
-    def _launch(self, group: dict, params: list, states: list, numbers: Sequence, names: Sequence[str]) -> None:
+    def _launch(
+        self, group: dict, params: list, states: list, numbers: Sequence, names: Sequence[str], flags: tuple = ()
+    ) -> None:
         """Record the update of `params`, whose states are `states`, and store the results."""
         if group.get("capturable") or group.get("foreach"):
             self._check_options(group, params, states)
@@ -294,7 +296,7 @@ class KernelOptimizer(Optimizer):
             if g.__class__ is not Tensor and getattr(g, "is_sparse", False):
                 self._refuse_sparse()
         if MODE.enabled:
-            self._launch_tracked(group, params, grads, states, numbers, names)
+            self._launch_tracked(group, params, grads, states, numbers, names, flags)
             return
         operands = [x if x.__class__ is float else _number(x) for x in numbers]
         scaling = (False, False)
@@ -316,7 +318,7 @@ class KernelOptimizer(Optimizer):
         operands += [g._s.value if g._view is None else g._read() for g in grads]
         operands += [t._s.value if t._view is None else t._read() for t in targets[len(params) :]]
         count = len(params)
-        static = (len(numbers), count, len(self._scalars), len(names), which, scaling, self._flags(group))
+        static = (len(numbers), count, len(self._scalars), len(names), which, scaling, self._flags(group) + flags)
         outs = record(self._op, static, operands)
         first = 0
         if self._scalars:
@@ -379,7 +381,7 @@ class KernelOptimizer(Optimizer):
     _no_foreach_tensor_lr = False
 
     def _launch_tracked(
-        self, group: dict, params: list, grads: list, states: list, numbers: Sequence, names: Sequence[str]
+        self, group: dict, params: list, grads: list, states: list, numbers: Sequence, names: Sequence[str], flags: tuple
     ) -> None:
         """`differentiable=True`: the same operation, on the tape; parameters must not be leaves that require grad."""
         for p in params:
@@ -388,11 +390,10 @@ class KernelOptimizer(Optimizer):
         columns = [[s[name] for s in states] for name in self._scalars]
         which = tuple(range(len(params))) if columns else None
         scalars = [column[k] for k in range(len(params)) for column in columns]
-        static = (len(numbers), len(params), len(columns), len(names), which, (False, False), self._flags(group))
-        if not columns:
-            static = (*static[:4], None, *static[5:])
+        static = (len(numbers), len(params), len(columns), len(names), which, (False, False), self._flags(group) + flags)
         numbers = [x if isinstance(x, TensorBase) else float(x) for x in numbers]
-        outs = apply(self._op, static, [*numbers, *scalars, *params, *grads, *tensors], many=True)
+        read = [_frozen(t) for t in (*scalars, *params, *grads, *tensors)]
+        outs = apply(self._op, static, [*numbers, *read], many=True)
         for t, new in zip([*scalars, *params, *tensors], outs, strict=True):
             write(t, new)
 
@@ -411,6 +412,15 @@ class KernelOptimizer(Optimizer):
 
     _group_defaults: dict[str, Any] = {}
     """Options that older checkpoints do not have."""
+
+
+def _frozen(t: Tensor) -> Tensor:
+    """What t is now, at the same place on the tape: it can be saved for backward although t is written to later."""
+    if not t._rg or t._gf is None:
+        return t if t._rg else wrap(t._read())
+    frozen = wrap(t._read())
+    frozen._rg, frozen._gf = True, t._edge()
+    return frozen
 
 
 def _number(x: Any) -> Any:

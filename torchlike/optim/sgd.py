@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import jax
+
+from torchlike._src.autograd.grad_mode import MODE
 from torchlike._src.tensor.tensor import Tensor
 from torchlike.optim._checks import check, check_fused, check_lr, has_decay
 from torchlike.optim._kernel import KernelOptimizer, StepOp, add, mul, zeros
@@ -11,9 +14,17 @@ __all__ = ["SGD"]
 
 
 def update(
-    numbers: tuple, scalars: tuple, p: Any, g: Any, *buffer: Any, decay: bool, nesterov: bool, maximize: bool
+    numbers: tuple,
+    scalars: tuple,
+    p: Any,
+    g: Any,
+    *buffer: Any,
+    decay: bool,
+    nesterov: bool,
+    maximize: bool,
+    cut: bool = False,
 ) -> tuple:
-    """Unlike optax.trace, dampening scales each gradient but the first."""
+    """Unlike optax.trace, dampening scales each gradient but the first. cut: no gradient through the buffer."""
     lr, weight_decay, momentum, keep, take = numbers
     if maximize:
         g = -g
@@ -22,6 +33,7 @@ def update(
     if not buffer:
         return scalars, add(p, g, -lr)
     b = add(mul(buffer[0], keep), g, take)
+    b = jax.lax.stop_gradient(b) if cut else b
     return scalars, add(p, add(g, b, momentum) if nesterov else b, -lr), b
 
 
@@ -99,7 +111,8 @@ class SGD(KernelOptimizer):
         for p in fresh:
             self.state[p]["momentum_buffer"] = zeros(p)
         first = (lr, decay, momentum, 0.0, 1.0)
-        self._launch(group, fresh, [self.state[p] for p in fresh], first, ("momentum_buffer",))
+        cut = (("cut", True),) if MODE.enabled else ()
+        self._launch(group, fresh, [self.state[p] for p in fresh], first, ("momentum_buffer",), cut)
         if old:
             rest = [p for p in params if not any(p is f for f in fresh)]
             numbers = (lr, decay, momentum, momentum, 1 - group["dampening"])

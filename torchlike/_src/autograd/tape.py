@@ -1,22 +1,25 @@
-"""The tape: nodes are made as operations run; `run_backward` walks them once, newest first.
+"""The tape: nodes are made as operations run; the `walk` module goes through them once, newest first.
 
 Nodes refer to what they need for their gradient and to the nodes of their operands, never to the tensors that they
 made: a graph is freed by reference counting as soon as the last of its tensors is dropped."""
 
-import heapq
+import gc
+import inspect
 import itertools
+import os
 import re
+import sys
+import threading
 import traceback
-import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from torchlike._src.autograd.grad_mode import MODE, Anomaly
 from torchlike._src.core.aval import Aval
 from torchlike._src.engine import Value, record
-from torchlike._src.ops.declare import camel, pullback
-from torchlike._src.ops.kernels import ADD, ONES, ZEROS
+from torchlike._src.ops.declare import Pullback, camel, pullback
+from torchlike._src.ops.kernels import ONES, ZEROS
 
 _sequence = itertools.count().__next__
 
@@ -35,6 +38,14 @@ class Hooks:
     apply: Callable[..., Any]
 
 
+class GradientEdge(NamedTuple):
+    """A node and which of its results: where a gradient goes (`torch.autograd.graph.GradientEdge`)."""
+
+    node: Any
+    output_nr: int
+    ownership_token: Any = None
+
+
 class OutEdge:
     """An edge to a result other than the first of a node."""
 
@@ -51,6 +62,9 @@ class Node:
 
     __slots__ = ("__weakref__", "_outs", "edges", "extra", "seq")
 
+    runs_without_gradient = False
+    """Whether it must be run even if no gradient arrived (a custom Function)."""
+
     @property
     def outs(self) -> Sequence[Aval]:
         """The results' shapes and dtypes."""
@@ -60,7 +74,7 @@ class Node:
         self.edges = edges
         self._outs = outs
         self.seq = _sequence()
-        self.extra: dict | None = {"stack": traceback.format_stack()} if Anomaly.enabled else None
+        self.extra: dict | None = forward_call() if Anomaly.enabled else None
 
     def _extra(self, name: str) -> dict:
         """One of the rarely used tables of a node: "pre", "post", "tensor" hooks, "user" metadata."""
@@ -120,7 +134,7 @@ class Node:
 class GradPlan:
     """What a kernel's node needs to know, for one choice of operands that need a gradient. Made once per kernel."""
 
-    __slots__ = ("inputs", "kernel", "label", "need", "outputs", "pull", "saves")
+    __slots__ = ("count", "inputs", "kernel", "label", "need", "outputs", "pull", "saves", "whole")
 
     def __init__(self, kernel: Any, need: tuple[bool, ...], label: str | None = None) -> None:
         self.kernel = kernel
@@ -128,7 +142,31 @@ class GradPlan:
         self.label = label
         self.inputs, self.outputs = kernel.plan(need)
         self.saves = bool(self.inputs or self.outputs)
+        self.count = len(self.inputs) + len(self.outputs)
         self.pull = pullback(kernel, need, (True,) * len(kernel.outs))
+        self.whole = not kernel.op.linear and len(kernel.outs) > 1 and bool(_untaken(kernel))
+        """Some result has a gradient that the rules do not take (statistics that a norm keeps for its own backward). The
+        node then also keeps its operands, so that such gradients, and second derivatives, can be had by `jax.vjp`."""
+
+
+def _untaken(kernel: Any) -> tuple[int, ...]:
+    """The results whose gradients no rule of the kernel takes."""
+    rules = kernel.op.vjp
+    if rules is None:
+        return ()
+    found = kernel.cache.get("untaken")
+    if found is None:
+        takes: set[str] = set()
+        for rule in rules.values():
+            takes |= set(inspect.signature(rule).parameters)
+        found = kernel.cache["untaken"] = tuple(
+            k for k, a in enumerate(kernel.outs) if _differentiable(a) and f"g{k}" not in takes and "g" not in takes
+        )
+    return found
+
+
+def _differentiable(a: Aval) -> bool:
+    return a.dtype.is_floating_point or a.dtype.is_complex
 
 
 def grad_plan(kernel: Any, need: tuple[bool, ...], label: str | None = None) -> GradPlan | None:
@@ -150,7 +188,7 @@ class OpNode(Node):
     def __init__(self, plan: GradPlan, edges: tuple, saved: tuple | None) -> None:
         self.edges = edges
         self.seq = _sequence()
-        self.extra = {"stack": traceback.format_stack()} if Anomaly.enabled else None
+        self.extra = forward_call() if Anomaly.enabled else None
         self.plan = plan
         self.saved = saved  # ((value or number, storage or None, version), …) in the order of the plan
 
@@ -192,7 +230,10 @@ class OpNode(Node):
             raise RuntimeError(FREED)
         out = []
         for k, (value, storage, version) in enumerate(saved):
-            if storage is not None and storage.version != version:
+            if storage is None:
+                if type(value) is Packed:
+                    value = value.unpack()
+            elif storage.version != version:
                 raise RuntimeError(self._damage(k, storage, version))
             out.append(value)
         if not keep and saved:
@@ -202,26 +243,10 @@ class OpNode(Node):
     def _damage(self, k: int, storage: Any, version: int) -> str:
         inputs, outputs = self.plan.inputs, self.plan.outputs
         value = self.saved[k][0]
-        shape = ", ".join(map(str, value.aval.shape))
-        dtype = value.aval.dtype
-        kind = f"[{f'CPU{dtype.scalar_name}Type' if dtype.is_complex else dtype.type_name} [{shape}]]"
         if k < len(inputs):
-            edge = self.edges[inputs[k]]
-            node, nr = (edge.node, edge.nr) if isinstance(edge, OutEdge) else (edge, 0)
-        else:
-            node, nr = self, outputs[k - len(inputs)]
-        source = f", which is output {nr} of {short_name(node)}," if isinstance(node, Node) else ""
-        hint = (
-            "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in question "
-            "was changed in there or anywhere later. Good luck!"
-            if Anomaly.enabled
-            else "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-            "torch.autograd.set_detect_anomaly(True, check_nan=False)."
-        )
-        return (
-            "one of the variables needed for gradient computation has been modified by an inplace operation: "
-            f"{kind}{source} is at version {storage.version}; expected version {version} instead. {hint}"
-        )
+            edge = self.edges[inputs[k]] if inputs[k] < len(self.edges) else None
+            return damage_text(value.aval, current_edge(storage, value.aval, edge), storage.version, version)
+        return damage_text(value.aval, OutEdge(self, outputs[k - len(inputs)]), storage.version, version)
 
     def pull(self, grads: list, keep: bool) -> Sequence:
         plan = self.plan
@@ -230,15 +255,27 @@ class OpNode(Node):
             given = tuple([g is not None for g in grads])
             grads = [g for g in grads if g is not None]
             found = pullback(plan.kernel, plan.need, given)
+        if plan.whole:
+            return self._pull_whole(found, grads, keep)
         if plan.saves:
             return record(found, (), (*self._saved_values(keep), *grads))
         return record(found, (), grads)
+
+    def _pull_whole(self, found: Any, grads: list, keep: bool) -> Sequence:
+        plan = self.plan
+        values = self._saved_values(keep)
+        if any(found.given[k] for k in _untaken(plan.kernel)):
+            return record(whole_pullback(found), (), (*values[plan.count :], *grads))
+        return record(found, (), (*values[: plan.count], *grads))
 
     def pull_graph(self, grads: list, keep: bool) -> Sequence:
         given = tuple(g is not None for g in grads)
         found = pullback(self.plan.kernel, self.plan.need, given)
         inputs, outputs = found.plan
         values = self._saved_values(keep)
+        if self.plan.whole:
+            found, values = whole_pullback(found), values[self.plan.count :]
+            inputs, outputs = tuple(range(len(values))), ()
         operands: list = []
         for k, v in zip((*inputs, *(~o for o in outputs)), values, strict=True):
             if type(v) is not Value:
@@ -252,6 +289,75 @@ class OpNode(Node):
             operands.append(t)
         operands += [g for g in grads if g is not None]
         return Hooks.apply(found, (), operands, many=True)
+
+
+def whole_pullback(found: Pullback) -> Pullback:
+    """The same gradient by `jax.vjp` of the forward kernel, from all of its operands."""
+    key = (found.need, found.given, "whole")
+    made = found.forward.pullbacks.get(key)
+    if made is None:
+        made = found.forward.pullbacks[key] = WholePullback(found.forward, found.need, found.given)
+    return made
+
+
+class WholePullback(Pullback):
+    """A pullback that takes all operands and uses no rule."""
+
+    def __init__(self, forward: Any, need: tuple[bool, ...], given: tuple[bool, ...]) -> None:
+        super().__init__(forward, need, given)
+        self.plan = tuple(range(len(forward.specs))), ()
+        self.by_rule = False
+
+
+class Packed:
+    """What a pack hook made of a saved tensor (`torch.autograd.graph.saved_tensors_hooks`)."""
+
+    __slots__ = ("aval", "packed", "unpack_hook")
+
+    def __init__(self, packed: Any, unpack_hook: Callable, aval: Aval) -> None:
+        self.packed = packed
+        self.unpack_hook = unpack_hook
+        self.aval = aval
+
+    def unpack(self) -> Value:
+        """The saved value, as the user's hook gives it back."""
+        before = MODE.enabled
+        MODE.enabled = False
+        try:
+            tensor = self.unpack_hook(self.packed)
+        finally:
+            MODE.enabled = before
+        if not hasattr(tensor, "_aval"):
+            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type " + str(type(tensor)))
+        return tensor._read()
+
+
+def current_edge(storage: Any, a: Aval, saved: Any) -> Any:
+    """Where the tensor over `storage` hangs now: error messages name the operation that wrote to it last."""
+    for t in gc.get_referrers(storage):
+        if getattr(t, "_s", None) is storage and hasattr(t, "_aval") and t._aval is a and t._silent is None:
+            edge = t._edge()
+            if edge is not None:
+                return edge
+    return saved
+
+
+def damage_text(a: Aval, edge: Any, now: int, expected: int) -> str:
+    """PyTorch's text for a saved tensor that was modified in place."""
+    kind = f"[{a.dtype.type_name} [{', '.join(map(str, a.shape))}]]"
+    node, nr = (edge.node, edge.nr) if type(edge) is OutEdge else (edge, 0)
+    source = f", which is output {nr} of {short_name(node)}," if isinstance(node, Node) else ""
+    hint = (
+        "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in question "
+        "was changed in there or anywhere later. Good luck!"
+        if Anomaly.enabled
+        else "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+    )
+    return (
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"{kind}{source} is at version {now}; expected version {expected} instead. {hint}"
+    )
 
 
 def short_name(node: Node) -> str:
@@ -268,13 +374,38 @@ def operator_name(node: Node) -> str:
 
 def note_stack(node: Node) -> None:
     """Anomaly mode: remember where the forward call was made."""
-    node._extra("stack")
-    node.extra["stack"] = traceback.format_stack()
+    node.extra = {**(node.extra or {}), **forward_call()}
+
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def forward_call() -> dict:
+    """Where the user's program is now (our own frames left out), and the node whose gradient is being computed."""
+    frames = []
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith((PACKAGE, "<torchlike", "<frozen runpy")):
+            frames.append((frame, frame.f_lineno))
+        frame = frame.f_back
+    stack = traceback.StackSummary.extract(reversed(frames))
+    return {"stack": stack.format(), "parent": Running.node}
+
+
+class _Running(threading.local):
+    """Of a thread: the walk that is under way, and its current node."""
+
+    node: Any = None
+    walk: Any = None
+
+
+Running = _Running()
 
 
 def connect(tensor: Any, edge: Any) -> None:
     """Put a wrapped saved value back on the graph where it came from."""
-    if edge is None:
+    if edge is None or not _differentiable(tensor._aval):
         return
     tensor._rg = True
     if isinstance(edge, (Node, OutEdge)):
@@ -370,6 +501,13 @@ def public_edge(edge: Any) -> tuple:
     return (accumulator(edge), 0)
 
 
+def inner_edge(edge: GradientEdge) -> Any:
+    """What the tape itself keeps for a GradientEdge."""
+    if isinstance(edge.node, AccumulateGrad):
+        return edge.node.variable
+    return edge.node if edge.output_nr == 0 else OutEdge(edge.node, edge.output_nr)
+
+
 class RemovableHandle:
     """What registering a hook returns: `remove()` takes it back; also a context manager."""
 
@@ -399,337 +537,14 @@ class RemovableHandle:
         self.remove()
 
 
-# -- backward -----------------------------------------------------------------------------------------------------------
-
-
-class _Task:
-    """One call of backward: its mode, and what `inputs=`/autograd.grad captures."""
-
-    __slots__ = ("accumulate", "capture", "create", "keep")
-
-    def __init__(self, create: bool, keep: bool, capture: dict | None, accumulate: bool) -> None:
-        self.create = create
-        self.keep = keep
-        self.capture = capture  # edge key -> position; None: accumulate into every leaf
-        self.accumulate = accumulate
-
-
-def edge_key(edge: Any) -> tuple:
-    """An identity for where a gradient goes."""
-    if type(edge) is OutEdge:
-        return (id(edge.node), edge.nr)
-    return (id(edge), 0)
-
-
-def run_backward(
-    roots: Sequence,
-    grads: Sequence,
-    *,
-    keep: bool,
-    create: bool,
-    inputs: Sequence | None = None,
-    accumulate: bool = True,
-) -> list:
-    """Walk the graph from `roots` (edges) with their gradients (tensors if `create`, else Values).
-
-    inputs: edges whose gradients are returned (None where none came); if None, gradients are accumulated into every
-    leaf reached."""
-    before = MODE.enabled
-    MODE.enabled = create
-    try:
-        return _run(roots, grads, keep, create, inputs)
-    finally:
-        MODE.enabled = before
-
-
-def _run(roots: Sequence, grads: Sequence, keep: bool, create: bool, inputs: Sequence | None) -> list:
-    captured: list = []
-    wanted: dict[tuple, int] | None = None
-    useful: set | None = None
-    if inputs is not None:
-        wanted = {}
-        captured = [None] * len(inputs)
-        for k, e in enumerate(inputs):
-            wanted.setdefault(edge_key(e), k)
-        useful = _ancestors(roots, wanted)
-    waiting = _dependencies(roots, useful)
-    buffers: dict[int, list] = {}
-    leaves: dict[int, list] = {}
-    heap: list = []
-    add = _add_graph if create else _add
-
-    def send(edge: Any, g: Any) -> None:
-        kind = type(edge)
-        if kind is OutEdge:
-            node, nr = edge.node, edge.nr
-        elif isinstance(edge, Node):
-            node, nr = edge, 0
-        else:
-            held = leaves.get(id(edge))
-            if held is None:
-                leaves[id(edge)] = [edge, g]
-            elif g is not None:
-                held[1] = g if held[1] is None else add(held[1], g)
-            return
-        buffer = buffers.get(id(node))
-        if buffer is None:
-            buffer = buffers[id(node)] = [None] * len(node.outs)
-        if g is not None:
-            buffer[nr] = g if buffer[nr] is None else add(buffer[nr], g)
-
-    def arrived(edge: Any) -> None:
-        node = edge.node if type(edge) is OutEdge else edge
-        left = waiting[id(node)] - 1
-        waiting[id(node)] = left
-        if left == 0:
-            if isinstance(node, Node):
-                heapq.heappush(heap, (-node.seq, node))
-            else:
-                finish_leaf(node)
-
-    def finish_leaf(leaf: Any) -> None:
-        _, g = leaves.pop(id(leaf), (None, None))
-        if g is None:
-            return
-        g = run_tensor_hooks(leaf._hooks, g, create)
-        if wanted is not None:
-            k = wanted.get((id(leaf), 0))
-            if k is not None:
-                captured[k] = g
-            return
-        accumulate(leaf, g, create)
-
-    for edge, g in zip(roots, grads, strict=True):
-        send(edge, g)
-    for edge in roots:
-        arrived(edge)
-    while heap:
-        node = heapq.heappop(heap)[1]
-        received = buffers.pop(id(node), None)
-        if received is None:
-            received = [None] * len(node.outs)
-        extra = node.extra
-        if extra is not None:
-            for nr, hooks in extra.get("tensor", {}).items():
-                if hooks and received[nr] is not None:
-                    received[nr] = run_tensor_hooks(hooks, received[nr], create)
-        if wanted is not None:
-            for nr in range(len(received)):
-                k = wanted.get((id(node), nr))
-                if k is not None:
-                    captured[k] = received[nr]
-        if extra is not None and extra.get("pre"):
-            received = _run_prehooks(node, received, create)
-        if useful is not None and not any(_target(e) in useful for e in node.edges if e is not None):
-            continue
-        edges = [e for e in node.edges if e is not None]
-        if all([g is None for g in received]) and not getattr(node, "runs_without_gradient", False):
-            pulled: Sequence = [None] * len(edges)
-        else:
-            try:
-                pulled = node.pull_graph(received, keep) if create else node.pull(received, keep)
-            except Exception:
-                if Anomaly.enabled:
-                    _warn_trace(node)
-                raise
-            if Anomaly.enabled and Anomaly.check_nan:
-                _check_nan(node, pulled)
-        if extra is not None and extra.get("post"):
-            pulled = _run_posthooks(node, pulled, received, create)
-        del received
-        for edge, g in zip(edges, pulled, strict=True):
-            if useful is None or _target(edge) in useful:
-                send(edge, g)
-        del pulled
-        for edge in edges:
-            if useful is None or _target(edge) in useful:
-                arrived(edge)
-    return captured
-
-
-def _target(edge: Any) -> int:
-    return id(edge.node) if type(edge) is OutEdge else id(edge)
-
-
-def _dependencies(roots: Sequence, useful: set | None) -> dict[int, int]:
-    """How many gradients each node and leaf waits for."""
-    counts: dict[int, int] = {}
-    stack: list = []
-    for edge in roots:
-        node = edge.node if type(edge) is OutEdge else edge
-        k = id(node)
-        if k not in counts:
-            counts[k] = 1
-            stack.append(node)
-        else:
-            counts[k] += 1
-    while stack:
-        node = stack.pop()
-        if not isinstance(node, Node):
-            continue
-        for edge in node.edges:
-            if edge is None:
-                continue
-            if type(edge) is OutEdge:
-                edge = edge.node
-            k = id(edge)
-            if useful is not None and k not in useful:
-                continue
-            n = counts.get(k)
-            if n is None:
-                counts[k] = 1
-                stack.append(edge)
-            else:
-                counts[k] = n + 1
-    return counts
-
-
-def _ancestors(roots: Sequence, wanted: dict) -> set:
-    """The ids of the nodes and leaves through which some wanted edge is reached."""
-    ids = {key[0] for key in wanted}
-    order: list = []
-    seen: set[int] = set()
-    stack = [(e.node if type(e) is OutEdge else e, False) for e in roots]
-    while stack:
-        node, done = stack.pop()
-        if done:
-            order.append(node)
-            continue
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        stack.append((node, True))
-        if isinstance(node, Node):
-            stack.extend((e.node if type(e) is OutEdge else e, False) for e in node.edges if e is not None)
-    useful: set[int] = set()
-    for node in order:
-        if id(node) in ids or (
-            isinstance(node, Node) and any(_target(e) in useful for e in node.edges if e is not None)
-        ):
-            useful.add(id(node))
-    for e in roots:
-        useful.add(_target(e))
-    return useful
-
-
-def _add(a: Value, b: Value) -> Value:
-    return record(ADD, (), (a, b))[0]
-
-
-def _add_graph(a: Any, b: Any) -> Any:
-    return a + b
-
-
-def run_tensor_hooks(hooks: dict | None, g: Any, create: bool) -> Any:
-    """Run a tensor's gradient hooks; each may return a replacement."""
-    if not hooks:
-        return g
-    tensor = g if create else Hooks.wrap(g)
-    for hook in list(hooks.values()):
-        result = hook(tensor)
-        if result is not None:
-            _check_replacement(tensor, result)
-            tensor = result
-    return tensor if create else tensor._read()
-
-
-def _check_replacement(before: Any, after: Any) -> None:
-    if not hasattr(after, "_aval"):
-        raise TypeError(f"expected Variable, but hook returned '{type(after).__name__}'")
-    if after._aval.shape != before._aval.shape:
-        raise RuntimeError(f"hook '<unknown>' has changed the size of value")
-    if after._aval.dtype is not before._aval.dtype:
-        raise RuntimeError("hook '<unknown>' has changed the type of value")
-
-
-def _to_tensors(grads: Sequence, create: bool) -> tuple:
-    return tuple(g if create or g is None else Hooks.wrap(g) for g in grads)
-
-
-def _from_tensors(grads: Sequence, create: bool) -> list:
-    return [g if create or g is None else g._read() for g in grads]
-
-
-def _run_prehooks(node: Node, received: list, create: bool) -> list:
-    tensors = _to_tensors(received, create)
-    for hook in list(node.extra["pre"].values()):
-        result = hook(tensors)
-        if result is not None:
-            tensors = result if isinstance(result, tuple) else (result,)
-    return _from_tensors(tensors, create)
-
-
-def _run_posthooks(node: Node, pulled: Sequence, received: list, create: bool) -> list:
-    """Hooks see one gradient (or None) for each tensor operand."""
-    slots = [e is not None for e in node.edges]
-    if isinstance(node, OpNode):
-        shown = [type(s) is Aval for s in node.kernel.specs]
-    else:
-        shown = [True] * len(slots)
-    source = iter(_to_tensors(pulled, create))
-    full = [next(source) if s else None for s in slots]
-    visible = tuple(g for g, s in zip(full, shown, strict=True) if s)
-    given = _to_tensors(received, create)
-    for hook in list(node.extra["post"].values()):
-        result = hook(visible, given)
-        if result is not None:
-            visible = result if isinstance(result, tuple) else (result,)
-    source = iter(visible)
-    full = [next(source) if s else None for s in shown]
-    return _from_tensors([g for g, s in zip(full, slots, strict=True) if s], create)
-
-
-def accumulate(leaf: Any, g: Any, create: bool) -> None:
-    """Add a gradient to leaf.grad."""
-    tensor = leaf._grad
-    if tensor is None:
-        leaf._grad = Hooks.wrap(g) if not create else g
-    elif create:
-        leaf._grad = tensor + g
-    else:
-        storage = tensor._s
-        if tensor._view is None and g.aval is storage.value.aval and not tensor._rg:
-            storage.value = record(ADD, (), (storage.value, g))[0]
-            storage.version += 1
-        else:
-            leaf._grad = tensor.detach() + Hooks.wrap(g) if not tensor._rg else tensor + Hooks.wrap(g)
-    if leaf._accumulate_hooks:
-        for hook in list(leaf._accumulate_hooks.values()):
-            hook((), (leaf._grad,))
-    if leaf._post_accumulate_hooks:
-        for hook in list(leaf._post_accumulate_hooks.values()):
-            hook(leaf)
-
-
-def _warn_trace(node: Node) -> None:
-    text = "".join((node.extra or {}).get("stack", ()))
-    if text:
-        warnings.warn(
-            f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{text}", stacklevel=2
-        )
-    else:
-        warnings.warn(
-            f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during "
-            "forward pass for more information.",
-            stacklevel=2,
-        )
-
-
-def _check_nan(node: Node, pulled: Sequence) -> None:
-    import numpy as np
-
-    from torchlike._src.engine import host_array
-
-    for k, g in enumerate(pulled):
-        if g is None:
-            continue
-        value = g if type(g) is Value else g._read()
-        array = host_array(value)
-        if array.dtype.kind in "fcV" and bool(
-            np.isnan(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)).any()
-        ):
-            _warn_trace(node)
-            raise RuntimeError(f"Function '{node.name()}' returned nan values in its {k}th output.")
+def move_retained(tensor: Any, edge: Any) -> None:
+    """A tensor that keeps its gradient was written to: from now on it is the result of another node."""
+    old = tensor._gf
+    node, nr = (old.node, old.nr) if type(old) is OutEdge else (old, 0)
+    reference = (node.extra or {}).get("retain", {}).pop(nr, None) if isinstance(node, Node) else None
+    if reference is not None and edge is not None:
+        node, nr = (edge.node, edge.nr) if type(edge) is OutEdge else (edge, 0)
+        node._extra("retain")[nr] = reference
 
 
 def ones_like(aval: Aval) -> Value:

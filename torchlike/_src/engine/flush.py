@@ -4,12 +4,13 @@ When a trace is worth compiling is decided by counts and sizes, never by timing,
 the same bits:
 - on an accelerator, always;
 - a tiny trace whose inputs all lie in host memory, never: NumPy finishes before a launch would begin;
-- a trace that was flushed before and comes back soon (among the last few cold ones), at once: this is a loop;
-- one that comes back now and then, once its host runs would have cost about a compilation."""
+- a trace that runs twice in a row where such traces run (the same first and last user line), at once: this is a loop.
+  Where many different traces run (lengths that vary), only a longer streak counts as one;
+- one that comes back now and then, once its runs on the host tier have cost about what a compilation costs.
+"""
 
 import os
 import threading
-from collections import deque
 from sys import getrefcount
 from typing import Any
 
@@ -18,13 +19,13 @@ import numpy as np
 from torchlike._src.engine import backend, cold, program, record, stats
 from torchlike._src.engine.values import UNREFERENCED, Trace, TreeNode, Value, refcounts
 
-RECENT = 3
-"""How many cold traces back still counts as a loop."""
 TINY_OPERATIONS = 4
 TINY_ELEMENTS = 4096
 MAX_NODES = 200_000
 
-_recent: deque = deque(maxlen=RECENT)
+_sites: dict = {}
+"""(first line, last line) -> Site: what has run there."""
+MAX_SITES = 10_000
 host_only = False
 """True in a forked child: XLA's threads did not survive the fork."""
 _tick = 0
@@ -81,7 +82,7 @@ def _program_for(trace: Trace, node: TreeNode, live: tuple[int, ...], reason: st
         if wanted.issubset(candidate.live):
             return candidate
     node.visits += 1
-    why = worth_compiling(trace, node)
+    why = worth_compiling(trace, node, live)
     if why is None:
         return None
     for candidate in node.programs:
@@ -90,10 +91,35 @@ def _program_for(trace: Trace, node: TreeNode, live: tuple[int, ...], reason: st
     return program.compile_program(node, tuple(sorted(wanted)), dead, f"{why}; flushed by {reason}")
 
 
-def worth_compiling(trace: Trace, node: TreeNode) -> str | None:
+class Site:
+    """Traces that begin at one user line and end at another: how many different ones, and how they follow each other."""
+
+    __slots__ = ("different", "last", "streak")
+
+    def __init__(self) -> None:
+        self.last: Any = None
+        self.streak = 0
+        self.different: set = set()
+
+    def visit(self, node: TreeNode, live: tuple[int, ...]) -> int:
+        """How many times in a row this trace, with these results in use, has run here now."""
+        key = (id(node), live)
+        if self.last == key:
+            self.streak += 1
+        else:
+            self.last, self.streak = key, 1
+            if len(self.different) < 64:
+                self.different.add(key)
+        return self.streak
+
+
+STREAKS = {1: 2, 2: 2, 3: 3}
+MANY_DIFFERENT = 5
+"""Times in a row that a trace must run before it is compiled, by how many different ones its place has seen."""
+
+
+def worth_compiling(trace: Trace, node: TreeNode, live: tuple[int, ...]) -> str | None:
     """Why this trace should be compiled now, or None to run it on the host tier."""
-    if node.programs:
-        return "a compiled trace has other results in use"
     if backend.platform() != "cpu":
         return "programs always run compiled on an accelerator"
     if (
@@ -102,12 +128,21 @@ def worth_compiling(trace: Trace, node: TreeNode) -> str | None:
         and all([type(v.array) is np.ndarray for v in trace.leaves])
     ):
         return None
-    if node in _recent:
-        return "it ran before, a moment ago: a loop"
-    _recent.append(node)
-    # A compilation costs about as much as running 40 small operations a few hundred times; big traces gain more.
-    if node.visits >= 12 and node.visits * node.depth >= 1500:
-        return f"it came back {node.visits} times"
+    site = _sites.get((node.origin, node.line))
+    if site is None:
+        if len(_sites) > MAX_SITES:
+            _sites.clear()
+        site = _sites[node.origin, node.line] = Site()
+    streak = site.visit(node, live)
+    if streak >= STREAKS.get(len(site.different), MANY_DIFFERENT):
+        return "it ran again: a loop" if not node.programs else "other results than before stay in use"
+    plan = program.plan_of(node)
+    host = plan.host_seconds
+    if host is None:
+        host = plan.host_seconds = cold.cost(plan, live)
+    compile_seconds = 0.25 + 0.008 * node.depth
+    if node.visits * host > 1.5 * compile_seconds:
+        return f"{node.visits} runs of it cost more than compiling it"
     return None
 
 

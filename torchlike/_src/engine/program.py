@@ -36,13 +36,14 @@ class Entry:
 class Plan:
     """The path to a tree node in executable form."""
 
-    __slots__ = ("complexes", "entries", "floats", "host", "ints", "leaf_specs", "node", "numel")
+    __slots__ = ("complexes", "entries", "floats", "host", "host_seconds", "ints", "leaf_specs", "node", "numel")
 
     def __init__(self, node: TreeNode) -> None:
         self.node = node
         self.entries: list[Entry] = []
         self.leaf_specs: list[Aval] = []
         self.host: dict = {}
+        self.host_seconds: float | None = None
         floats = ints = complexes = 0
         for step in node.path():
             refs: list[tuple[str, int]] = []
@@ -95,7 +96,8 @@ def build(plan: Plan, live: tuple[int, ...]) -> Any:
         forward = getattr(op, "forward", None)
         if forward is not None and not op.by_rule:
             partner = first_use.get((forward, e.refs[: len(forward.specs)]))
-            if partner is not None and partner.first < e.first:
+            # A partner that is itself read off another one has nothing of its own to linearise.
+            if partner is not None and partner.first < e.first and id(partner) not in paired:
                 partners.setdefault(id(partner), []).append(e)
                 paired[id(e)] = partner
 

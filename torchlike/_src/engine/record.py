@@ -243,6 +243,7 @@ def grow(trace: Trace, parent: TreeNode, key: tuple) -> TreeNode:
     kernel = kernel_of(op, static, specs)
     node = TreeNode(parent, key, kernel, tuple(refs), kernel.outs)
     node.line = user_line()
+    node.origin = parent.origin or node.line
     parent.children[key] = node
     stats.COUNTS["nodes"] += 1
     return node

@@ -47,7 +47,7 @@ class TreeNode:
         "bound",
         "children",
         "grad_plans", "count", "depth", "floats", "index", "ints", "kernel", "key", "leaves",
-        "line", "outs", "parent", "plan", "programs", "refs", "size", "values", "visits", "complexes", "used",
+        "line", "origin", "outs", "parent", "plan", "programs", "refs", "size", "values", "visits", "complexes", "used",
     )  # fmt: skip
 
     def __init__(self, parent: "TreeNode | None", key: tuple, kernel: Any, refs: tuple, outs: Sequence[Aval]) -> None:
@@ -60,6 +60,7 @@ class TreeNode:
         self.programs: list = []
         self.plan: Any = None
         self.line: str | None = None
+        self.origin: str | None = None
         self.visits = 0
         self.used = 0
         self.count = len(outs)

@@ -134,6 +134,16 @@ def _batch_product(w2: Any, x3: Any) -> Any:
     return lax.dot_general(wb, x3, (((2,), (1,)), ((0,), (0,))))
 
 
+def fit_output(g: Any, shape: tuple, kernel: tuple, c: Config) -> Any:
+    """g with as many positions as the convolution of an input of `shape` has: a transposed convolution whose output
+    padding exceeds its stride has fewer, the rest meets nothing."""
+    out = conv_sizes(shape[2:], kernel, c)
+    if out == g.shape[2:]:
+        return g
+    config = [(0, 0, 0), (0, 0, 0), *((0, n - have, 0) for n, have in zip(out, g.shape[2:], strict=True))]
+    return lax.pad(g, jnp.zeros((), g.dtype), config)
+
+
 def forward(x: Any, w: Any, c: Config) -> Any:
     """(N, C, *sizes), (O, C / groups, *kernel) -> (N, O, *out)."""
     kernel = w.shape[2:]
@@ -163,10 +173,12 @@ def _per_channel(v: Any, n: int) -> Any:
 
 def input_gradient(g: Any, w: Any, shape: tuple, c: Config) -> Any:
     """The transpose of `forward` in its input of `shape`: (N, O, *out), weight -> (N, C, *sizes)."""
-    kernel, out = w.shape[2:], g.shape[2:]
+    kernel = w.shape[2:]
     if 0 in shape or 0 in w.shape or 0 in g.shape:
         return jnp.zeros(shape, g.dtype)
     dtype = g.dtype
+    g = fit_output(g, shape, kernel, c)
+    out = g.shape[2:]
     g, w = wide(g), wide(w)
     k = kind(w.shape, c)
     if k == "pointwise":
@@ -190,10 +202,12 @@ def input_gradient(g: Any, w: Any, shape: tuple, c: Config) -> Any:
 
 def weight_gradient(g: Any, x: Any, shape: tuple, c: Config) -> Any:
     """The transpose of `forward` in its weight of `shape`: (N, O, *out), (N, C, *sizes) -> weight's shape."""
-    kernel, out = shape[2:], g.shape[2:]
+    kernel = shape[2:]
     if 0 in shape or 0 in x.shape or 0 in g.shape:
         return jnp.zeros(shape, g.dtype)
     dtype = g.dtype
+    g = fit_output(g, x.shape, kernel, c)
+    out = g.shape[2:]
     g, x = wide(g), wide(x)
     k = kind(shape, c)
     if k == "pointwise":
@@ -457,6 +471,8 @@ def _transpose_grad_input(g, weight, input_aval, stride, padding, dilation, grou
     d = forward(
         barrier(g[None] if unbatched else g), conj(weight), config(weight.shape[2:], stride, padding, dilation, groups)
     )
+    sizes = input_aval.shape[input_aval.ndim - (weight.ndim - 2) :]
+    d = d[(slice(None), slice(None), *(slice(0, n) for n in sizes))]
     return d[0] if unbatched else d
 
 

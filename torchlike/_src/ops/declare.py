@@ -40,6 +40,7 @@ from torchlike._src.core.dtype import dtype as DType
 from torchlike._src.core.dtype import from_numpy
 from torchlike._src.core.errors import broadcast_shapes
 from torchlike._src.core.promotion import Promote, promote
+from torchlike._src.core.tracing import result_types
 
 __all__ = ["OPS", "S", "T", "TL", "TO", "TS", "Kernel", "Op", "Promote", "RawOp", "op"]
 
@@ -455,9 +456,8 @@ def pullback(forward: Kernel, need: tuple[bool, ...], given: tuple[bool, ...]) -
 def infer_by_tracing(op: Any, static: tuple, specs: tuple) -> tuple[Aval, ...]:
     """Abstract results by tracing the implementation with JAX (about a millisecond; the engine caches it)."""
     device = result_device(op, specs)
-    with jax.enable_x64(True):
-        outs = jax.eval_shape(lambda *a: op.execute(static, specs, a), *[shape_struct(s) for s in specs])
-    return tuple(aval(tuple(o.shape), from_numpy(o.dtype), device) for o in outs)
+    outs = result_types(lambda *a: op.execute(static, specs, a), [shape_struct(s) for s in specs])
+    return tuple(aval(shape, from_numpy(kind), device) for shape, kind in outs)
 
 
 def result_device(op: Any, specs: tuple) -> Any:

@@ -52,6 +52,8 @@ def norm_slope(d: Any, norm: Any, p: float) -> Any:
 def _cosine_parts(x1: Any, x2: Any, dim: int, eps: float) -> tuple:
     dim = dim % max(x1.ndim, x2.ndim, 1)
     x1, x2 = jnp.broadcast_arrays(x1, x2)
+    if x1.ndim == 0:
+        x1, x2 = x1.reshape(1), x2.reshape(1)
     n1 = jnp.sqrt((x1 * x1).sum(dim, keepdims=True))
     n2 = jnp.sqrt((x2 * x2).sum(dim, keepdims=True))
     low = jnp.asarray(eps, x1.dtype)
@@ -101,7 +103,7 @@ def pairwise_grad(g: Any, x1: Any, x2: Any, p: float, eps: float, keepdim: bool,
     namespaces=("torch", "torch.nn.functional"),
     method=False,
     out=False,
-    promote=Promote.DEFAULT,
+    promote=Promote.INT_TO_FLOAT,
     check=lambda x1, x2, p, eps, keepdim: broadcast_shapes(x1.shape, x2.shape),
     grad_name="NormBackward1",
     vjp={

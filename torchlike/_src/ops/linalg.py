@@ -109,6 +109,8 @@ def _tri(a: Any, b: Any, *, lower: bool, left: bool = True, adjoint_a: bool = Fa
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a = jnp.broadcast_to(a, (*batch, *a.shape[-2:]))
     b = jnp.broadcast_to(b, (*batch, *b.shape[-2:]))
+    if a.size == 0 or b.size == 0:
+        return jnp.zeros(b.shape, b.dtype)
     return lax.linalg.triangular_solve(
         a,
         b,
@@ -338,7 +340,7 @@ def _linalg_solve_triangular(A: T, B: T, upper: bool, left: bool = True, unitria
 )
 def _linalg_det(A: T):
     """(..., n, n) -> (...): the determinant. JAX's gradient of it holds for singular matrices too."""
-    return jnp.linalg.det(A)
+    return jnp.linalg.det(A) if A.size else jnp.ones(A.shape[:-2], A.dtype)
 
 
 def slogdet_grad(g0: Any, g1: Any, A: Any, out0: Any) -> Any:
@@ -361,6 +363,9 @@ def slogdet_grad(g0: Any, g1: Any, A: Any, out0: Any) -> Any:
 )
 def _linalg_slogdet(A: T):
     """(sign, log|det|)."""
+    if A.size == 0:
+        real = jnp.finfo(A.dtype).dtype
+        return jnp.ones(A.shape[:-2], A.dtype), jnp.zeros(A.shape[:-2], real)
     sign, log = jnp.linalg.slogdet(A)
     return sign, log
 
@@ -427,19 +432,20 @@ def svd_grad(g0: Any, g1: Any, g2: Any, out0: Any, out1: Any, out2: Any, A_aval:
     squares = s * s
     gap = squares[..., None, :] - squares[..., :, None]
     eye = jnp.eye(k, dtype=bool)
-    gap = jnp.where(eye, jnp.ones((), gap.dtype), gap)
+    gap = jnp.where(gap == 0, jnp.ones((), gap.dtype), gap)  # equal values: no unique vectors, any finite number
+    safe = jnp.where(s == 0, jnp.ones((), s.dtype), s)
     ugu, vgv = adjoint(u) @ gu, adjoint(v) @ gv
     skew_u = jnp.where(eye, 0, (ugu - adjoint(ugu)) / gap)
     skew_v = jnp.where(eye, 0, (vgv - adjoint(vgv)) / gap)
     inner = skew_u * s[..., None, :] + s[..., :, None] * skew_v + _as_diag(gs.astype(skew_u.dtype))
     if inner.dtype.kind == "c":
-        inner = inner + _as_diag(1j * jnp.imag(_diag_of(ugu)) / s)
+        inner = inner + _as_diag(1j * jnp.imag(_diag_of(ugu)) / safe)
     left = u @ inner
     if m > k:
-        left = left + (gu - u @ ugu) / s[..., None, :]
+        left = left + (gu - u @ ugu) / safe[..., None, :]
     d = left @ vh
     if n > k:
-        right = (u / s[..., None, :]) @ adjoint(gv - v @ vgv)
+        right = (u / safe[..., None, :]) @ adjoint(gv - v @ vgv)
         d = d + right
     return d
 
@@ -472,7 +478,7 @@ def _linalg_svd(A: T, full_matrices: bool = True):
 def eigh_grad(g0: Any, g1: Any, out0: Any, out1: Any) -> Any:
     gap = out0[..., None, :] - out0[..., :, None]
     eye = jnp.eye(out0.shape[-1], dtype=bool)
-    rotated = adjoint(out1) @ g1 / jnp.where(eye, jnp.ones((), gap.dtype), gap)
+    rotated = adjoint(out1) @ g1 / jnp.where(gap == 0, jnp.ones((), gap.dtype), gap)
     inner = jnp.where(eye, g0[..., None].astype(rotated.dtype), rotated)
     return _hermitian(out1 @ inner @ adjoint(out1))
 

@@ -381,7 +381,7 @@ def _margins(x: Any, t: Any, weight: Any, p: int, margin: Any) -> tuple[Any, Any
 
 
 def _multi_margin_slope(g, input, target, weight, p, margin, reduction):
-    x, t = (input[None], target.reshape(1)) if input.ndim == 1 else (input, target.reshape(-1))
+    x, t = (input.reshape(1, -1), target.reshape(1)) if input.ndim <= 1 else (input, target.reshape(-1))
     hinge, counts, w = _margins(x, t, weight, p, margin)
     slope = jnp.where(counts, (2 * hinge if p == 2 else jnp.ones((), x.dtype)) * w, jnp.zeros((), x.dtype))
     slope = slope / jnp.asarray(x.shape[1], x.dtype)
@@ -405,7 +405,7 @@ def _multi_margin_slope(g, input, target, weight, p, margin, reduction):
 )
 def _multi_margin_loss(input: T, target: T, weight: TO = None, *, p: int = 1, margin: S = 1.0, reduction: str = "mean"):
     """(N, C), (N,): the mean over classes of max(0, margin - x[t] + x[c]) ** p for c != t."""
-    x, t = (input[None], target.reshape(1)) if input.ndim == 1 else (input, target.reshape(-1))
+    x, t = (input.reshape(1, -1), target.reshape(1)) if input.ndim <= 1 else (input, target.reshape(-1))
     hinge, counts, w = _margins(x, t, weight, p, margin)
     loss = jnp.where(counts, (hinge * hinge if p == 2 else hinge) * w, jnp.zeros((), x.dtype))
     loss = loss.sum(1) / jnp.asarray(x.shape[1], x.dtype)

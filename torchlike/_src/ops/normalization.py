@@ -15,7 +15,7 @@ from torchlike._src.core.aval import Aval, aval
 from torchlike._src.core.dtype import by_name
 from torchlike._src.core.errors import shape_text
 from torchlike._src.ops.declare import TO, T, op
-from torchlike._src.ops.matmul import HALF
+from torchlike._src.ops.matmul import HALF, conj
 
 FLOAT32 = by_name("float32")
 
@@ -67,6 +67,8 @@ def check_batch_norm(input: Aval, eps: float, **tensors: Aval | None) -> None:
         t = tensors.get(name)
         if t is not None and t.numel != channels:
             raise RuntimeError(f"{name} should contain {channels} elements not {t.numel}")
+    if input.ndim < 2:
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     _floating(input, "batch_norm")
     _mixed(input, *tensors.values())
 
@@ -223,7 +225,7 @@ def layer_norm_grad_bias(g0: Any, normalized_shape: tuple) -> Any:
 
 
 @op(
-    namespaces=("torch",),
+    namespaces=(),
     method=False,
     out=False,
     outputs=("out", "mean", "rstd"),
@@ -231,7 +233,7 @@ def layer_norm_grad_bias(g0: Any, normalized_shape: tuple) -> Any:
     shape=layer_norm_shape,
     vjp={"input": layer_norm_grad_input, "weight": layer_norm_grad_weight, "bias": layer_norm_grad_bias},
 )
-def native_layer_norm(input: T, normalized_shape, weight: TO, bias: TO, eps):
+def _native_layer_norm(input: T, normalized_shape, weight: TO, bias: TO, eps):
     """(..., *normalized_shape) -> (normalised over the last dims, mean, 1/std); the statistics keep dims of 1."""
     x = full(input)
     axes = _last(normalized_shape)
@@ -274,16 +276,15 @@ def check_rms_norm(input: Aval, normalized_shape: tuple, weight: Aval | None, ep
 def _rms_scale(x: Any, normalized_shape: tuple, eps: Any) -> Any:
     """1 / rms. Without eps: the machine epsilon of the compute dtype."""
     axes = _last(normalized_shape)
-    real = jnp.real(x) ** 2 + jnp.imag(x) ** 2 if x.dtype.kind == "c" else x * x
-    n = jnp.asarray(math.prod(normalized_shape), real.dtype)
-    mean = real.sum(axes, keepdims=True) / n
+    n = jnp.asarray(math.prod(normalized_shape), x.dtype)
+    mean = (x * x).sum(axes, keepdims=True) / n  # of complex values too, as in PyTorch
     eps = float(np.finfo(mean.dtype).eps) if eps is None else eps
     return lax.rsqrt(mean + jnp.asarray(eps, mean.dtype))
 
 
 def rms_norm_grad_input(g: Any, input: Any, normalized_shape: tuple, weight: Any, eps: Any) -> Any:
-    g, x = full(g), full(input)
-    g = g if weight is None else g * full(weight)
+    g, x = full(g), conj(full(input))
+    g = g if weight is None else g * conj(full(weight))
     scale = _rms_scale(x, normalized_shape, eps)
     n = jnp.asarray(math.prod(normalized_shape), x.dtype)
     projected = (g * x).sum(_last(normalized_shape), keepdims=True) / n
@@ -291,7 +292,7 @@ def rms_norm_grad_input(g: Any, input: Any, normalized_shape: tuple, weight: Any
 
 
 def rms_norm_grad_weight(g: Any, input: Any, normalized_shape: tuple, eps: Any) -> Any:
-    x = full(input)
+    x = conj(full(input))
     product = full(g) * x * _rms_scale(x, normalized_shape, eps)
     return product.sum(tuple(range(product.ndim - len(normalized_shape))))
 

@@ -51,7 +51,16 @@ def _relu_step(projected: Any, state: State, w_hh: Any, b_hh: Any, w_hr: Any) ->
 
 
 def _run(
-    step: Callable, x: Any, state: State, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, lengths: Any, reverse: bool
+    step: Callable,
+    x: Any,
+    state: State,
+    w_ih: Any,
+    w_hh: Any,
+    b_ih: Any,
+    b_hh: Any,
+    w_hr: Any,
+    lengths: Any,
+    reverse: bool,
 ) -> tuple:
     """(T, B, I) -> (T, B, H'), and the last state."""
     projected = _project(x, w_ih, b_ih)

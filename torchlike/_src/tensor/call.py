@@ -104,6 +104,8 @@ def attach(kernel: Any, operands: Sequence, values: Sequence, results: Sequence,
     for k in plan.outputs:
         s = results[k]._s
         saved.append((s.value, s, s.version))
+    if plan.whole:
+        saved += [(v, None, 0) for v in values]
     node = NEW(OpNode)
     node.edges = tuple(edges)
     node.seq = _sequence()
@@ -225,6 +227,8 @@ def count_write(target: Tensor) -> None:
 def become(base: Tensor, new: Tensor) -> None:
     """Give a tensor the history of `new`. If it had none before, its views now have one too."""
     first = not base._rg
+    if base._retains:
+        tape.move_retained(base, new._gf)
     base._rg, base._gf = new._rg, new._gf
     # Normally only the tensor, the view written through and this call refer to the storage, which spares the search.
     if first and new._rg and sys.getrefcount(base._s) > 4:

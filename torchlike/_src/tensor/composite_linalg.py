@@ -200,10 +200,11 @@ def lstsq(A, B, rcond=None, *, driver=None):
     right = B.unsqueeze(-1) if vector else B
     solution = _pinv(A, rcond, None, False) @ right
     empty = torch.empty(0, dtype=A.dtype).real if A.dtype.is_complex else torch.empty(0, dtype=A.dtype)
+    none = solution.flatten()[:0].abs()  # PyTorch's empty residuals are on the tape too
     rank = torch.empty(0, dtype=torch.int64) if driver == "gels" else _rank(A, rcond)
     full = driver == "gels" or not A.numel() or bool((rank == n).all())
     residuals = (
-        (A @ solution - right).abs().square().sum(-2) if m > n and full and driver != "gelsy" and driver else empty
+        (A @ solution - right).abs().square().sum(-2) if m > n and full and driver != "gelsy" and driver else none
     )
     singular = svdvals(A) if driver in ("gelsd", "gelss") else empty.clone()
     if vector:
@@ -361,7 +362,9 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
 def lu(A, pivot=True, get_infos=False, out=None):
     """(LU, pivots) or (LU, pivots, info) (deprecated: torch.linalg.lu_factor)."""
     found = _factor(A, pivot)
-    found = found if get_infos else found[:2]
+    if get_infos:
+        return _named("linalg_lu_factor_ex", ("LU", "pivots", "info"), found, out)
+    found = found[:2]
     if out is None:
         return found
     return tuple(write_out(o, i, "lu", ()) for o, i in zip(out, found, strict=True))

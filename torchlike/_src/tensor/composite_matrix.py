@@ -38,7 +38,8 @@ def matrix_power(A, n, *, out=None):
 
 def _power(A: Any, n: int) -> Any:
     if n == 0:
-        return A.clone().copy_(torch.eye(A.shape[-1], dtype=A.dtype))
+        never = torch.zeros((), dtype=torch.bool)
+        return torch.where(never, A, torch.eye(A.shape[-1], dtype=A.dtype))
     if n < 0:
         A, n = internal.linalg_inv(A)[0], -n
         if n == 1:
@@ -282,3 +283,9 @@ def pca_lowrank(A, q=None, center=True, niter=2):
 
 
 names(LINALG)["matmul"] = lambda input, other, *, out=None: torch.matmul(input, other, out=out)
+
+
+@public(LINALG)
+def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
+    """The diagonal of the last two dims, a view."""
+    return torch.diagonal(A, offset, dim1, dim2)

@@ -68,11 +68,24 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
     return found[0], empty, empty.clone()
 
 
+def _stats_like(input: Any, weight: Any, *stats: Any) -> list:
+    """Statistics in the parameters' dtype, or the input's: half only if everything is."""
+    dtype = input.dtype if weight is None else weight.dtype
+    return [s if s.dtype == dtype else s.to(dtype) for s in stats]
+
+
+@public("torch")
+def native_layer_norm(input, normalized_shape, weight, bias, eps):
+    """(normalised over the last dims, mean, 1/std); the statistics keep dims of 1."""
+    out, mean, rstd = internal.native_layer_norm(input, tuple(normalized_shape), weight, bias, float(eps))
+    return out, *_stats_like(input, weight, mean.detach(), rstd.detach())
+
+
 @public("torch")
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     """(out, mean, 1/std), statistics of shape (N, groups)."""
     out, mean, rstd = internal.group_norm(input.reshape(N, C, HxW), weight, bias, num_groups=int(group), eps=float(eps))
-    return out.reshape(input.shape), mean, rstd
+    return out.reshape(input.shape), *_stats_like(input, weight, mean, rstd)
 
 
 @public(NN)
@@ -83,7 +96,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
             "layer_norm(): argument 'normalized_shape' (position 2) must be tuple of ints, not "
             f"{type(normalized_shape).__name__}"
         )
-    return torch.native_layer_norm(input, tuple(normalized_shape), weight, bias, float(eps))[0]
+    return internal.native_layer_norm(input, tuple(normalized_shape), weight, bias, float(eps))[0]
 
 
 @public("torch", name="layer_norm")
@@ -315,7 +328,8 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
             "(i.e. 2D or 3D inputs)."
         )
     if input.dim() == 2:
-        return _channel_dropout(input.unsqueeze(0), p, training, inplace).squeeze(0)
+        found = _channel_dropout(input.unsqueeze(0), p, training, inplace)
+        return input if inplace else found.squeeze(0)
     return _channel_dropout(input, p, training, inplace)
 
 
@@ -361,5 +375,6 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
             "batch dimension (i.e. 4D or 5D inputs)."
         )
     if input.dim() == 4:
-        return _channel_dropout(input.unsqueeze(0), p, training, inplace).squeeze(0)
+        found = _channel_dropout(input.unsqueeze(0), p, training, inplace)
+        return input if inplace else found.squeeze(0)
     return _channel_dropout(input, p, training, inplace)

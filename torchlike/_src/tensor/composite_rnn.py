@@ -88,7 +88,8 @@ def _relu_layer(x: Any, state: list, weights: tuple, w_hr: Any, lengths: Any, re
 
 
 def _call(layer: Callable, args: tuple, states_of: Callable, projected_of: Callable) -> tuple:
-    """The two overloads: (input, hx, params, …, batch_first), and (data, batch_sizes, hx, params, …) for packed input."""
+    """The two overloads: (input, hx, params, …, batch_first), and (data, batch_sizes, hx, params, …) for packed
+    input."""
     if isinstance(args[3], (list, tuple)):
         data, batch_sizes, hx, params, has_biases, layers, dropout, train, bidirectional = args
         x = data

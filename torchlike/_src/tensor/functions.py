@@ -539,7 +539,7 @@ def numel(input: Tensor) -> int:
 def result_type(tensor1: Any, tensor2: Any) -> Any:
     """The dtype that an operation on both would have."""
     parts = [(x._aval.dtype, x._aval.ndim) if isinstance(x, TensorBase) else type(python_number(x)) for x in (tensor1, tensor2)]
-    return promotion.result_type(*parts)
+    return promotion.result_type(parts)
 
 
 def element_size(self: Tensor) -> int:

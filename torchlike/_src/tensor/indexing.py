@@ -3,6 +3,7 @@
 Integers and slice starts are data: a loop over x[i] compiles nothing new."""
 
 import operator
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from torchlike._src.core import dtype as dt
 from torchlike._src.ops.declare import OPS
 from torchlike._src.ops.indexing import check_index_values
 from torchlike._src.tensor.call import apply, check_writable, write
-from torchlike._src.tensor.conversion import copy_
+from torchlike._src.tensor.conversion import copy_, fill_
 from torchlike._src.tensor.creation import array_from, from_array
 from torchlike._src.tensor.tensor import HOST_VIEW, SharedStorage, Tensor, TensorBase
 from torchlike._src.tensor.views import expand, geometry, make_view, ops, reshape, select_view, slice_view, unsqueeze
@@ -39,16 +40,102 @@ def getitem(self: Tensor, index: Any) -> Tensor:
 
 def setitem(self: Tensor, index: Any, value: Any) -> None:
     """x[index] = value."""
+    if not isinstance(value, TensorBase):
+        value = _number(self, value)
     if type(index) is int:
         view, tensors = _select(self, 0, index), None
+    elif type(index) is slice and _is_whole(index, self._aval.shape):
+        view, tensors = self, None
     else:
-        view, tensors = basic(self, index)
+        if type(index) is not int and _masked_put(self, index, value):
+            return
+        view, tensors = basic(self, index, alias=False)
     if tensors is None:
-        if view is self:
-            view = make_view(self, ops.RESHAPE, (("shape", self._aval.shape),), (), *geometry(self))
         assign(view, value)
         return
     put(view, tensors, value)
+
+
+def _number(self: Tensor, value: Any) -> Any:
+    """A Python number to be assigned; PyTorch takes NumPy's integers, but no other sequences and scalars."""
+    if isinstance(value, (bool, int, float, complex)):
+        if isinstance(value, complex) and not self._aval.dtype.is_complex:
+            raise RuntimeError(f"value cannot be converted to type {self._aval.dtype.cpp_name} without overflow")
+        return value
+    if isinstance(value, np.integer):
+        return int(value)
+    raise TypeError(f"can't assign a {_type_name(value)} to a {self.type()}")
+
+
+def _type_name(value: Any) -> str:
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
+def _is_whole(i: slice, shape: tuple) -> bool:
+    return bool(shape) and i.start in (None, 0) and i.stop is None and i.step in (None, 1)
+
+
+MASKED_FILL = OPS["masked_fill"]
+
+
+def _masked_put(self: Tensor, index: Any, value: Any) -> bool:
+    """x[mask] = one number, or x[..., mask, ...]: a select, so that the mask need not be read. False if it is not that."""
+    if isinstance(value, TensorBase) and value._aval.numel != 1:
+        return False
+    parts = index if type(index) is tuple else (index,)
+    at = None
+    consumed = 0
+    for k, i in enumerate(parts):
+        kind = type(i)
+        if isinstance(i, TensorBase) and i._aval.dtype in MASKS and i._aval.ndim:
+            if at is not None:
+                return False
+            at = k
+            consumed += i._aval.ndim
+        elif kind is int or kind is slice:
+            consumed += 1
+        elif i is not None and i is not Ellipsis:
+            return False
+    if at is None or consumed > self._aval.ndim:
+        return False
+    mask = parts[at]
+    n = mask._aval.ndim
+    dim = 0
+    for i in parts[:at]:
+        if i is Ellipsis:
+            dim += self._aval.ndim - consumed
+        elif type(i) is not int:
+            dim += 1
+    view, _ = basic(self, (*parts[:at], *[slice(None)] * n, *parts[at + 1 :]), alias=False)
+    shape = view._aval.shape
+    if mask._aval.shape != shape[dim : dim + n] or mask._aval.device != view._aval.device:
+        return False
+    a = view._aval
+    if isinstance(value, TensorBase):
+        if value._aval.dtype.is_complex and not a.dtype.is_complex:
+            raise RuntimeError(f"value cannot be converted to type {a.dtype.cpp_name} without overflow")
+        value = reshape(value, ()).to(a.device, a.dtype)
+    elif a.dtype.category == dt.INT:
+        value = int(value)
+    elif a.dtype is dt.bool_:
+        value = bool(value)
+    check_writable(view, isinstance(value, TensorBase) and value._rg)
+    if mask._aval.dtype is not dt.bool_:
+        _warn_of_uint8()
+        mask = mask.to(dt.bool_)
+    mask = reshape(mask, (*mask._aval.shape, *[1] * (len(shape) - dim - n)))
+    new = apply(MASKED_FILL, (), (view, mask, value))
+    if new._gf is not None:
+        new._gf.relabel("IndexPutBackward0")
+    write(view, new, fit=False)
+    return True
+
+
+def _warn_of_uint8() -> None:
+    warnings.warn(
+        "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", stacklevel=4
+    )
 
 
 def _select(t: Tensor, d: int, k: int) -> Tensor:
@@ -64,29 +151,34 @@ def _select(t: Tensor, d: int, k: int) -> Tensor:
 
 
 def _is_sequence_of_indices(index: Any) -> bool:
-    """Whether a list is short-hand for a tuple, as old NumPy had it (a list holding slices or sequences)."""
-    return any(isinstance(i, (slice, type(Ellipsis), type(None))) for i in index)
+    """Whether a list is short-hand for a tuple, as old NumPy had it (a short list holding slices, sequences, tensors)."""
+    if len(index) >= 32:
+        return False
+    kinds = (slice, type(Ellipsis), type(None), list, tuple, range, str, np.ndarray, TensorBase)
+    return any(isinstance(i, kinds) for i in index)
 
 
-def basic(self: Tensor, index: Any) -> tuple[Tensor, list | None]:
-    """Apply the basic part of an index. (view, None), or (view, one entry per leading dim: index tensor or None)."""
+def basic(self: Tensor, index: Any, alias: bool = True) -> tuple[Tensor, list | None]:
+    """Apply the basic part of an index. (view, None), or (view, one entry per leading dim: index tensor or None).
+
+    alias: whether the result must be a new tensor (it may be `self`, to be written to, otherwise)."""
     if type(index) is not tuple:
+        if type(index) is slice and self._aval.shape:
+            return _slice(self, 0, index, whole=True), None
         if isinstance(index, list) and _is_sequence_of_indices(index):
             index = tuple(index)
         else:
             index = (index,)
     consumed = 0
     for i in index:
-        if i is None or i is Ellipsis or isinstance(i, (bool, np.bool_)):
+        if i is None or i is Ellipsis or isinstance(i, bool):
             continue
         if isinstance(i, TensorBase) and i._aval.dtype in MASKS:
             consumed += i._aval.ndim
-        elif isinstance(i, np.ndarray) and i.dtype == np.bool_:
+        elif isinstance(i, np.ndarray) and i.dtype in (np.bool_, np.uint8):
             consumed += i.ndim
         else:
             consumed += 1
-    if sum(1 for i in index if i is Ellipsis) > 1:
-        raise IndexError("an index can only have a single ellipsis ('...')")
     ndim = self._aval.ndim
     if consumed > ndim:
         raise IndexError(f"too many indices for tensor of dimension {ndim}")
@@ -117,7 +209,7 @@ def basic(self: Tensor, index: Any) -> tuple[Tensor, list | None]:
             d += skip
             original += skip
             tensors.extend([None] * skip)
-        elif kind is bool or kind is np.bool_:
+        elif kind is bool:
             t = unsqueeze(t, d)
             tensors.append(from_array(np.zeros(1 if i else 0, np.int64)))
             advanced = True
@@ -134,7 +226,7 @@ def basic(self: Tensor, index: Any) -> tuple[Tensor, list | None]:
                     t = unsqueeze(t, d)
                     tensors.append(from_array(np.zeros(int(bool(i)), np.int64)))
                     d += 1
-            elif a.dtype.category != dt.INT:
+            elif a.dtype.category != dt.INT or (a.ndim and a.dtype not in WIDE):
                 raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
             elif a.ndim == 0 and not advanced and _concrete(i):
                 n = t._aval.shape[d]
@@ -169,7 +261,7 @@ def basic(self: Tensor, index: Any) -> tuple[Tensor, list | None]:
                 original += 1
             advanced = True
     if not advanced:
-        if t is self:
+        if t is self and alias:
             t = make_view(
                 self, ops.RESHAPE, (("shape", self._aval.shape),), (), *geometry(self), label="AliasBackward0"
             )
@@ -178,6 +270,7 @@ def basic(self: Tensor, index: Any) -> tuple[Tensor, list | None]:
 
 
 MASKS = {dt.bool_, dt.uint8}
+WIDE = {dt.int64, dt.int32}
 
 
 def _concrete(i: Tensor) -> bool:
@@ -201,36 +294,34 @@ def _bound(x: Any) -> Any:
         raise TypeError("slice indices must be integers or None or have an __index__ method") from None
 
 
-def _slice(t: Tensor, d: int, i: slice) -> Tensor:
+def _slice(t: Tensor, d: int, i: slice, whole: bool = False) -> Tensor:
+    """One slice; `whole`: a view even if it takes everything."""
     step = 1 if i.step is None else _bound(i.step)
     if step <= 0:
-        raise ValueError("step must be greater than zero")
+        raise ValueError("step must be greater than zero" if step else "slice step cannot be zero")
     n = t._aval.shape[d]
-    if i.start is None and i.stop is None and step == 1:
-        return slice_view(t, d, 0, n, 1) if t._rg else t
     start, stop, _ = slice(_bound(i.start), _bound(i.stop), step).indices(n)
     length = max(0, -(-(stop - start) // step))
+    if length == n and step == 1 and not whole:
+        return t
     return slice_view(t, d, start, length, step)
 
 
 def sequence_index(i: Any) -> Tensor:
     """A list, NumPy array or range as an index tensor."""
-    if isinstance(i, (float, complex)):
-        raise IndexError(BAD_INDEX.format(kind=type(i).__name__))
-    if isinstance(i, str):
-        raise TypeError("new(): invalid data type 'str'")
+    if isinstance(i, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(i).__name__}'")
     if isinstance(i, np.ndarray):
-        if i.dtype.kind in "iub":
-            array = i
-        else:
+        if i.dtype.kind not in "iubf":
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        array = i
     else:
         try:
-            if isinstance(i, (set, dict)):
+            if not hasattr(i, "__getitem__") or isinstance(i, dict) or isinstance(i, np.generic):
                 raise TypeError
             items = list(i) if not isinstance(i, (list, tuple)) else i
         except TypeError:
-            raise IndexError(BAD_INDEX.format(kind=type(i).__name__)) from None
+            raise IndexError(BAD_INDEX.format(kind=_type_name(i))) from None
         if not len(items):
             return from_array(np.zeros(0, np.int64))
         if all(type(k) is int for k in items):
@@ -239,8 +330,8 @@ def sequence_index(i: Any) -> Tensor:
             array = np.array([k.tolist() if isinstance(k, TensorBase) else k for k in items])
         else:
             array = array_from(items, None)
-        if array.dtype.kind not in "iub":
-            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+            if array.dtype.kind == "c":
+                raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     if array.dtype == np.bool_ or array.dtype == np.uint8:
         return from_array(np.array(array))
     return from_array(array.astype(np.int64))
@@ -256,6 +347,8 @@ def mask_indices(mask: Tensor, shape: tuple, d: int) -> list[Tensor]:
                 f"The shape of the mask {list(a.shape)} at index {k} does not match the shape of the indexed tensor "
                 f"{list(shape)} at index {d + k}"
             )
+    if a.dtype is dt.uint8:
+        _warn_of_uint8()
     if a.device.type == "meta":
         raise NotImplementedError("torchlike: indexing with a mask on the meta device has no known shape")
     if a.ndim == 0:
@@ -290,13 +383,23 @@ def known_values(tensors: list) -> list:
     return out
 
 
+def check_empty(a: Any, layout: tuple[bool, ...], indices: list[Tensor]) -> bool:
+    """Whether the indexed tensor is empty, so that no index is looked at; IndexError if one has nothing to pick from."""
+    if a.numel:
+        return False
+    if any(a.shape[d] == 0 for d, here in enumerate(layout) if here) and all(i._aval.numel for i in indices):
+        raise IndexError("index is out of bounds for dimension with size 0")
+    return True
+
+
 def gather(view: Tensor, tensors: list) -> Tensor:
     """Advanced indexing of a tensor."""
     indices, layout = _prepare(view, tensors)
     arrays = known_values(indices)
     a = view._aval
     INDEX.check(input=a, indices=tuple(i._aval for i in indices), layout=layout)
-    check_index_values("_index", {"input": a, "indices": tuple(i._aval for i in indices), "layout": layout}, arrays)
+    if not check_empty(a, layout, indices):
+        check_index_values("_index", {"input": a, "indices": tuple(i._aval for i in indices), "layout": layout}, arrays)
     if (
         not view._rg
         and view._view is None
@@ -325,19 +428,8 @@ def assign(view: Tensor, value: Any) -> None:
         if b.shape != a.shape:
             value = _fit_value(value, a.shape)
         copy_(view, value)
-        return
-    number = value.item() if isinstance(value, np.generic) else value
-    if isinstance(number, (bool, int, float, complex)):
-        fill_view(view, number)
-        return
-    array = array_from(value, view._aval.dtype)
-    assign(view, from_array(array, view._aval.dtype))
-
-
-def fill_view(view: Tensor, number: Any) -> None:
-    from torchlike._src.tensor.conversion import fill_
-
-    fill_(view, number)
+    else:
+        fill_(view, value)
 
 
 def _fit_value(value: Tensor, shape: tuple) -> Tensor:
@@ -358,18 +450,14 @@ def put(view: Tensor, tensors: list, value: Any, accumulate: bool = False) -> No
     a = view._aval
     if not isinstance(value, TensorBase):
         value = from_array(array_from(value, a.dtype), a.dtype, a.device)
-    elif value._aval.dtype is not a.dtype:
-        value = value.to(a.dtype)
     if value._aval.device != a.device and value._aval.ndim == 0:
         value = value.to(a.device)
     check_writable(view, value._rg)
     avals = tuple(i._aval for i in indices)
     INDEX_PUT.check(input=a, indices=avals, values=value._aval, accumulate=accumulate, layout=layout)
-    check_index_values(
-        "_index_put",
-        {"input": a, "indices": avals, "values": value._aval, "accumulate": accumulate, "layout": layout},
-        known_values(indices),
-    )
+    if not check_empty(a, layout, indices):
+        known = {"input": a, "indices": avals, "values": value._aval, "accumulate": accumulate, "layout": layout}
+        check_index_values("_index_put", known, known_values(indices))
     new = apply(INDEX_PUT, (accumulate, layout, (-1, len(indices), -1)), (view, *indices, value))
     write(view, new, fit=False)
 

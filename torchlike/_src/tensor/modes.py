@@ -2,9 +2,10 @@
 
 import functools
 import inspect
+import warnings
 from typing import Any
 
-from torchlike._src.autograd.grad_mode import MODE, set_inference
+from torchlike._src.autograd.grad_mode import MODE, grad_enabled, set_grad, set_inference
 
 
 class _Decorator:
@@ -15,7 +16,13 @@ class _Decorator:
 
     def __call__(self, function: Any) -> Any:
         if inspect.isclass(function):
-            raise NotImplementedError(f"{type(self).__name__} on a class: decorate its methods instead")
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or "
+                "methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` method and "
+                "nothing else.",
+                FutureWarning,
+                stacklevel=2,
+            )
         if inspect.isgeneratorfunction(function):
 
             @functools.wraps(function)
@@ -57,65 +64,75 @@ class _Decorator:
 
 
 class no_grad(_Decorator):
-    """Within it, operations are not recorded for gradients."""
+    """Within it, operations are not recorded for gradients. Also a decorator, with or without parentheses."""
 
-    def __new__(cls, function: Any = None) -> Any:
+    def __new__(cls, orig_func: Any = None) -> Any:
         self = super().__new__(cls)
-        return self if function is None else self(function)
+        return self if orig_func is None else self(orig_func)
 
-    def __init__(self, function: Any = None) -> None:
+    def __init__(self, orig_func: Any = None) -> None:
         self.before = False
 
     def __enter__(self) -> None:
-        self.before = MODE.enabled
-        MODE.enabled = False
+        if MODE.inference:
+            self.before, MODE.shown = MODE.shown, False
+        else:
+            self.before, MODE.enabled = MODE.enabled, False
 
     def __exit__(self, *unused: object) -> None:
-        MODE.enabled = self.before
+        set_grad(self.before)
 
 
 class enable_grad(_Decorator):
-    """Within it, operations are recorded for gradients, also inside no_grad."""
+    """Within it, operations are recorded for gradients, also inside no_grad (but not in inference mode)."""
 
-    def __new__(cls, function: Any = None) -> Any:
+    def __new__(cls, orig_func: Any = None) -> Any:
         self = super().__new__(cls)
-        return self if function is None else self(function)
+        return self if orig_func is None else self(orig_func)
 
-    def __init__(self, function: Any = None) -> None:
+    def __init__(self, orig_func: Any = None) -> None:
         self.before = False
 
     def __enter__(self) -> None:
-        self.before = MODE.enabled
-        MODE.enabled = not MODE.inference
+        self.before = grad_enabled()
+        set_grad(True)
 
     def __exit__(self, *unused: object) -> None:
-        MODE.enabled = self.before
+        set_grad(self.before)
 
 
 class set_grad_enabled(_Decorator):
     """Sets grad mode at once; as a context manager or decorator, for its duration."""
 
     def __init__(self, mode: bool) -> None:
-        self.before = MODE.enabled
+        if not isinstance(mode, bool):
+            raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
+        self.before = grad_enabled()
         self.mode = mode
-        MODE.enabled = mode
+        set_grad(mode)
 
     def clone(self) -> "set_grad_enabled":
         return set_grad_enabled(self.mode)
 
     def __call__(self, function: Any) -> Any:
-        MODE.enabled = self.before
+        set_grad(self.before)
         return super().__call__(function)
 
     def __enter__(self) -> None:
-        MODE.enabled = self.mode
+        set_grad(self.mode)
 
     def __exit__(self, *unused: object) -> None:
-        MODE.enabled = self.before
+        set_grad(self.before)
+
+    def __str__(self) -> str:
+        return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 class inference_mode(_Decorator):
-    """no_grad, and tensors made within it can never take part in autograd."""
+    """no_grad, and tensors made within it can never take part in autograd. `inference_mode(False)` leaves it."""
 
     def __new__(cls, mode: Any = True) -> Any:
         if isinstance(mode, bool):
@@ -131,22 +148,19 @@ class inference_mode(_Decorator):
         return inference_mode(self.mode)
 
     def __enter__(self) -> None:
-        self.before = (MODE.enabled, MODE.inference)
-        if self.mode:
-            MODE.enabled = False
-            set_inference(True)
-        else:
-            MODE.enabled = MODE.enabled or MODE.inference
-            set_inference(False)
+        self.before = (MODE.enabled, MODE.inference, MODE.shown)
+        MODE.enabled = not self.mode
+        MODE.shown = False
+        set_inference(self.mode)
 
     def __exit__(self, *unused: object) -> None:
-        MODE.enabled = self.before[0]
-        set_inference(self.before[1])
+        MODE.enabled, inference, MODE.shown = self.before
+        set_inference(inference)
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations are recorded for gradients in this thread."""
-    return MODE.enabled
+    """Whether grad mode is on in this thread: operations are recorded for gradients, except in inference mode."""
+    return grad_enabled()
 
 
 def is_inference_mode_enabled() -> bool:

@@ -1,6 +1,7 @@
 """The Tensor: a storage, perhaps a view of it, and a place on the tape. Its operators are published in `publish`."""
 
 import sys
+import weakref
 from typing import Any
 
 import numpy as np
@@ -212,7 +213,7 @@ class Tensor(TensorBase):
                 "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated for "
                 "a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by "
                 "mistake, make sure you access the leaf Tensor instead. See "
-                "github.com/pytorch/pytorch/pull/30531 for more informations.",
+                "github.com/pytorch/pytorch/pull/30531 for more information.",
                 stacklevel=2,
             )
         return self._grad
@@ -286,7 +287,7 @@ class Tensor(TensorBase):
                 "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
                 "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
                 "detach_() cannot be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
-                "function in torch/optim/optimizer.py as a solution."
+                "function in torch/optim/optimizer.py as the solution."
             )
         self._gf = None
         self._rg = False
@@ -295,6 +296,8 @@ class Tensor(TensorBase):
     @property
     def _version(self) -> int:
         """How often the data was changed in place."""
+        if self._is_inference:
+            raise RuntimeError("Inference tensors do not track version counter.")
         return self._s.version if self._silent is None else self._silent[0]
 
     def stride(self, dim: int | None = None) -> Any:
@@ -350,20 +353,10 @@ class Tensor(TensorBase):
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
         if self._gf is None or self._retains:
             return
-        import weakref
-
         self._retains = True
-        reference = weakref.ref(self)
-
-        def keep(g: Tensor) -> None:
-            tensor = reference()
-            if tensor is not None:
-                tensor._grad = g.clone() if tensor._grad is None else tensor._grad + g
-
         edge = self._edge()
         node, nr = (edge.node, edge.nr) if type(edge) is OutEdge else (edge, 0)
-        hooks = node.tensor_hooks(nr)
-        tape.RemovableHandle(hooks, keep)
+        node._extra("retain")[nr] = weakref.ref(self)
 
     @property
     def retains_grad(self) -> bool:
@@ -452,6 +445,8 @@ def strided(array: np.ndarray, view: View) -> np.ndarray:
     """What a view sees of its base array, as a NumPy view of the same memory."""
     dtype = view.aval.dtype.np
     item = dtype.itemsize
+    if 0 in view.aval.shape:
+        return np.empty(view.aval.shape, dtype)
     if array.flags.c_contiguous:
         return np.ndarray(view.aval.shape, dtype, array, view.offset * item, tuple([s * item for s in view.strides]))
     if not array.size or dtype != array.dtype:

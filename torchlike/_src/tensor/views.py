@@ -291,7 +291,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
         raise RuntimeError(
             f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {d} ({shape[d]}) in the input tensor"
         ) from None
-    return reshape(input, (*shape[:d], *new, *shape[d + 1 :]))
+    return view(input, (*shape[:d], *new, *shape[d + 1 :]))
 
 
 def ravel(input: Tensor) -> Tensor:
@@ -692,23 +692,42 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
         raise RuntimeError("mismatch in length of strides and shape")
     if any(s < 0 for s in stride):
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
-    room = input._s.value.aval.numel
+    item = input._aval.dtype.itemsize
+    whole = input._s.value.aval
+    room = whole.numel * whole.dtype.itemsize // item
     last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if 0 not in size else 0
     if last >= room and 0 not in size:
-        item = input._aval.dtype.itemsize
         raise RuntimeError(
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {item} requiring "
             f"a storage size of {(last + 1) * item} are out of bounds for storage of size {room * item}"
         )
-    base = input
-    if input._view is not None:
-        base = input._base_tensor if input._base_tensor is not None else alias_base(input)
+    base = _whole_storage(input)
     out = make_view(
         base, ops.AS_STRIDED, (("size", size), ("stride", stride), ("offset", offset)), (), size, stride, offset
     )
     if input._view is not None and out._view.made is None:
         out._view.made = input._view.made
     return out
+
+
+def _whole_storage(t: Tensor) -> Tensor:
+    """What t is a view of, in the storage's order and t's dtype."""
+    if t._view is None:
+        return t
+    base = t._base_tensor
+    if base is None or base._view is not None:
+        if base is not None and base._rg:
+            raise NotImplementedError("torchlike: as_strided of a view of a detached view or of a transposed-in-place base")
+        base = alias_base(t)
+    dtype = t._aval.dtype
+    if base._aval.dtype is dtype:
+        return base
+    if base._aval.dtype.is_complex and base._aval.dtype.to_real() is dtype:
+        return view_as_real(base)
+    flat = reshape(base, (-1,))
+    if dtype.is_complex and dtype.to_real() is base._aval.dtype:
+        return view_as_complex(reshape(flat, (-1, 2)))
+    return view_dtype(flat, dtype)
 
 
 def alias_base(t: Tensor) -> Tensor:

@@ -18,9 +18,9 @@ from torchlike.nn.modules.normalization import *
 from torchlike.nn.modules.padding import *
 from torchlike.nn.modules.pixelshuffle import *
 from torchlike.nn.modules.pooling import *
+from torchlike.nn.modules.rnn import *
 from torchlike.nn.modules.sparse import *
 from torchlike.nn.modules.transformer import *
 from torchlike.nn.modules.upsampling import *
-from torchlike.nn.modules.rnn import *
 
 __all__ = sorted(name for name, value in list(globals().items()) if isinstance(value, type))

@@ -44,7 +44,8 @@ class MultiheadAttention(Module):
     ) -> None:
         if embed_dim <= 0 or num_heads <= 0:
             raise ValueError(
-                f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and num_heads={num_heads} instead"
+                f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and "
+                f"num_heads={num_heads} instead"
             )
         super().__init__()
         self.embed_dim = embed_dim
@@ -106,7 +107,8 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """(L, B, E), (S, B, kdim), (S, B, vdim) -> (L, B, E) and, with need_weights, the weights (B, L, S), of each head
+        """(L, B, E), (S, B, kdim), (S, B, vdim) -> (L, B, E) and, with need_weights, the weights (B, L, S), of each
+        head
         (B, heads, L, S) unless average_attn_weights.
 
         key_padding_mask (B, S) and attn_mask (L, S) or (B · heads, L, S): bool (True: not to be seen), or added to the

@@ -107,7 +107,8 @@ class BackwardHook:
                 continue
             if len(new) != len(grads):
                 raise RuntimeError(
-                    f"Backward pre hook returned an invalid number of grad_output, got {len(new)}, but expected {len(grads)}"
+                    f"Backward pre hook returned an invalid number of grad_output, got {len(new)}, but expected "
+                    f"{len(grads)}"
                 )
             grads = new
         self.grad_outputs = grads
@@ -118,7 +119,8 @@ class BackwardHook:
     def _finish_without_inputs(self, grads: tuple) -> None:
         """No input requires a gradient, so this is the only moment to call the user's hooks."""
         warnings.warn(
-            "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs require "
+            "Full backward hook is firing when gradients are computed with respect to module outputs since no "
+            "inputs require "
             "gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
             "#torch.nn.Module.register_full_backward_hook for more details.",
             stacklevel=5,
@@ -127,7 +129,8 @@ class BackwardHook:
             new = hook(self.module, (None,) * self.n_inputs, grads)
             if new is not None and not (isinstance(new, tuple) and all(g is None for g in new)):
                 raise RuntimeError(
-                    "Backward hook for Modules where no input requires gradient should always return None or None for all "
+                    "Backward hook for Modules where no input requires gradient should always return None or None "
+                    "for all "
                     "gradients."
                 )
         self.grad_outputs = None

@@ -11,18 +11,18 @@ from torchlike._src.tensor.tensor import Tensor
 from torchlike.nn.modules._traversal import Traversal
 
 _COMPLEX_MODULES = (
-    "Complex modules are a new feature under active development whose design may change, and some modules might not work as "
+    "Complex modules are a new feature under active development whose design may change, and some modules might not "
+    "work as "
     "expected when using complex tensors as parameters or buffers. Please file an issue at "
-    "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a complex module does not work as expected."
+    "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a complex module does not work as "
+    "expected."
 )
 
 
 def parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     """(device, dtype, non_blocking, memory_format) from the arguments of `Module.to`."""
-    names = {"device", "dtype", "non_blocking", "copy", "memory_format", "tensor"}
-    unknown = set(kwargs) - names
-    if unknown:
-        raise TypeError(f"to() got an unexpected keyword argument '{min(unknown)}'")
+    if set(kwargs) - {"device", "dtype", "non_blocking", "copy", "memory_format", "tensor", "other"}:
+        raise _bad_to(args, kwargs)
     rest = list(args)
     found: dict[str, Any] = {}
     if rest and isinstance(rest[0], Tensor):
@@ -38,10 +38,9 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     if rest and isinstance(rest[0], bool):
         rest.pop(0)  # copy: parameters are replaced anyway
     if rest:
-        raise TypeError(
-            "to() received an invalid combination of arguments: " + ", ".join(type(a).__name__ for a in args)
-        )
-    other = kwargs.pop("tensor", None)
+        raise _bad_to(args, kwargs)
+    kwargs = dict(kwargs)
+    other = kwargs.pop("tensor", kwargs.pop("other", None))
     if other is not None:
         found["device"], found["dtype"] = other.device, other.dtype
     found.update(kwargs)
@@ -51,6 +50,23 @@ def parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     if device is not None and not isinstance(device, Device):
         device = Device(device)
     return device, dtype, bool(found.get("non_blocking", False)), found.get("memory_format")
+
+
+def _bad_to(args: tuple, kwargs: dict) -> TypeError:
+    """PyTorch's complaint about the arguments of `Module.to`."""
+    given = [type(a).__name__ for a in args]
+    if kwargs:
+        # Its text has a comma after each keyword argument.
+        got = "".join([*(f"{g}, " for g in given), *(f"{k}={type(v).__name__}, " for k, v in kwargs.items())])
+    else:
+        got = ", ".join(given)
+    tail = "bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
+    return TypeError(
+        f"to() received an invalid combination of arguments - got ({got}), but expected one of:\n"
+        f" * (torch.device device = None, torch.dtype dtype = None, {tail}"
+        f" * (torch.dtype dtype, {tail}"
+        f" * (Tensor tensor, {tail}"
+    )
 
 
 class Conversion(Traversal):
@@ -99,7 +115,8 @@ class Conversion(Traversal):
                 if str(error) != "Cannot copy out of meta tensor; no data!":
                     raise
                 raise NotImplementedError(
-                    f"{error} Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module from "
+                    f"{error} Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving "
+                    "module from "
                     "meta to a different device."
                 ) from None
 
@@ -163,9 +180,12 @@ class Conversion(Traversal):
         """Drop every parameter's gradient, or with `set_to_none=False` fill it with zeros."""
         if getattr(self, "_is_replica", False):
             warnings.warn(
-                "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. The parameters are copied "
-                "(in a differentiable manner) from the original module. This means they are not leaf nodes in autograd and so "
-                "don't accumulate gradients. If you need gradients in your forward method, consider using autograd.grad "
+                "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. The parameters "
+                "are copied "
+                "(in a differentiable manner) from the original module. This means they are not leaf nodes in "
+                "autograd and so "
+                "don't accumulate gradients. If you need gradients in your forward method, consider using "
+                "autograd.grad "
                 "instead.",
                 stacklevel=2,
             )

@@ -195,25 +195,7 @@ class StateDict:
         if metadata is not None:
             state_dict._metadata = metadata  # type: ignore[attr-defined]
 
-        def load(module: Any, local: dict, prefix: str = "") -> None:
-            local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
-            if assign:
-                local_metadata["assign_to_params_buffers"] = assign
-            module._load_from_state_dict(local, prefix, local_metadata, True, missing, unexpected, errors)
-            for name, child in module._modules.items():
-                if child is not None:
-                    inner = f"{prefix}{name}."
-                    load(child, {k: v for k, v in local.items() if k.startswith(inner)}, inner)
-            keys = _IncompatibleKeys(missing, unexpected)
-            for hook in module._load_state_dict_post_hooks.values():
-                if hook(module, keys) is not None:
-                    raise AssertionError(
-                        "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, "
-                        "if incompatible_keys need to be modified, it should be done inplace."
-                    )
-
-        load(self, state_dict)
-        del load  # it refers to itself, and with it to the tensors
+        _load_tree(self, state_dict, metadata, assign, missing, unexpected, errors)
         if strict:
             if unexpected:
                 names = ", ".join(f'"{k}"' for k in unexpected)
@@ -227,6 +209,35 @@ class StateDict:
         return _IncompatibleKeys(missing, unexpected)
 
 
+def _load_tree(
+    module: Any,
+    local: dict,
+    metadata: Any,
+    assign: bool,
+    missing: list[str],
+    unexpected: list[str],
+    errors: list[str],
+    prefix: str = "",
+) -> None:
+    """Load a module, then its children, then run its post-hooks."""
+    local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
+    if assign:
+        local_metadata["assign_to_params_buffers"] = assign
+    module._load_from_state_dict(local, prefix, local_metadata, True, missing, unexpected, errors)
+    for name, child in module._modules.items():
+        if child is not None:
+            inner = f"{prefix}{name}."
+            part = {k: v for k, v in local.items() if k.startswith(inner)}
+            _load_tree(child, part, metadata, assign, missing, unexpected, errors, inner)
+    keys = _IncompatibleKeys(missing, unexpected)
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, keys) is not None:
+            raise AssertionError(
+                "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, "
+                "if incompatible_keys need to be modified, it should be done inplace."
+            )
+
+
 def _overrides(module: StateDict, name: str) -> bool:
     return getattr(type(module), name) is not getattr(StateDict, name)
 
@@ -237,7 +248,8 @@ def _load_one(
     """Load one tensor, or say in error_msgs why not."""
     if not isinstance(source, Tensor):
         error_msgs.append(
-            f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint but '
+            f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
+            "checkpoint but "
             f"received {type(source)}"
         )
         return
@@ -247,14 +259,17 @@ def _load_one(
             source = source[0]
         if source.shape != target.shape:
             error_msgs.append(
-                f"size mismatch for {key}: copying a param with shape {source.shape} from checkpoint, the shape in current "
+                f"size mismatch for {key}: copying a param with shape {source.shape} from checkpoint, the shape in "
+                "current "
                 f"model is {target.shape}."
             )
             return
     if target.is_meta and not source.is_meta and not assign:
         warnings.warn(
-            f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is "
-            "a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their corresponding key in "
+            f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current "
+            "model, which is "
+            "a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their "
+            "corresponding key in "
             "the module instead of copying them in place?)",
             stacklevel=2,
         )

@@ -18,7 +18,8 @@ _ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Softmax over many classes ordered by frequency (Grave et al., 2017): frequent ones in a head, the others in clusters
+    """Softmax over many classes ordered by frequency (Grave et al., 2017): frequent ones in a head, the others in
+    clusters
     whose hidden size is in_features / div_value ** k.
 
     cutoffs: where clusters begin. ValueError: they are not increasing integers in [1, n_classes - 1]."""
@@ -44,7 +45,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             or any(int(c) != c for c in cutoffs)
         ):
             raise ValueError(
-                "cutoffs should be a sequence of unique, positive integers sorted in an increasing order, where each value is "
+                "cutoffs should be a sequence of unique, positive integers sorted in an increasing order, where "
+                "each value is "
                 "between 1 and n_classes-1"
             )
         self.in_features = in_features
@@ -96,7 +98,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"Target values should be in [0, {self.n_classes - 1}], but values in range [{target.min().item()}, "
                 f"{target.max().item()}] were found. "
             )
-        # Every cluster is computed for the whole batch: shapes then do not depend on the data, so that the step stays one
+        # Every cluster is computed for the whole batch: shapes then do not depend on the data, so that the step stays
+        # one
         # compiled program. The cost is that of a small full softmax.
         column = target
         output = 0
@@ -124,7 +127,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def predict(self, input: Tensor) -> Tensor:
         """(N, in_features) -> (N,) the most probable class of each.
 
-        As in PyTorch, a sample whose most probable head entry is a class of the head gets that class, even if some class
+        As in PyTorch, a sample whose most probable head entry is a class of the head gets that class, even if some
+        class
         of a cluster is more probable in the end."""
         head_output = self.head(input)
         best = torch.argmax(head_output, dim=1)

@@ -18,7 +18,8 @@ class Container(Module):
 
     def __init__(self, **kwargs: Any) -> None:
         warnings.warn(
-            "`nn.Container` is deprecated. All of its functionality is now implemented in `nn.Module`. Subclass that instead.",
+            "`nn.Container` is deprecated. All of its functionality is now implemented in `nn.Module`. Subclass "
+            "that instead.",
             FutureWarning,
             stacklevel=2,
         )
@@ -266,7 +267,8 @@ class ModuleDict(Module):
         """Take over the entries of a mapping, or of an iterable of pairs, replacing those of the same names."""
         if not isinstance(modules, Iterable):
             raise TypeError(
-                f"ModuleDict.update should be called with an iterable of key/value pairs, but got {type(modules).__name__}"
+                "ModuleDict.update should be called with an iterable of key/value pairs, but got "
+                f"{type(modules).__name__}"
             )
         mapping = isinstance(modules, (Mapping, ModuleDict))
         for key, module in modules.items() if mapping else named_pairs(modules, "ModuleDict"):

@@ -35,7 +35,8 @@ Sizes = int | tuple[int, ...]
 
 
 class _ConvNd(Module):
-    """Parameters and arguments of all convolutions; weight is (out, in/groups, *kernel), transposed (in, out/groups, …)."""
+    """Parameters and arguments of all convolutions; weight is (out, in/groups, *kernel), transposed (in, out/groups,
+    …)."""
 
     __constants__ = [
         "stride",
@@ -388,7 +389,8 @@ class _LazyConvXdMixin(LazyModuleMixin):
         n = self._get_num_spatial_dims()
         if input.dim() not in (n + 1, n + 2):
             raise RuntimeError(
-                f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {type(self).__name__}, but got input of size: "
+                f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {type(self).__name__}, but got input "
+                "of size: "
                 f"{input.shape}"
             )
         return input.shape[1] if input.dim() == n + 2 else input.shape[0]

@@ -40,7 +40,8 @@ class Unflatten(Module):
         for k, size in enumerate(unflattened_size):
             if not isinstance(size, int):
                 raise TypeError(
-                    f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} at pos {k}"
+                    f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} at "
+                    f"pos {k}"
                 )
         self.dim = dim
         self.unflattened_size = unflattened_size

@@ -69,6 +69,7 @@ class LazyModuleMixin:
 
     def _replicate_for_data_parallel(self) -> None:
         raise RuntimeError(
-            "Modules with uninitialized parameters can't be used with `DataParallel`. Run a dummy forward pass to correctly "
+            "Modules with uninitialized parameters can't be used with `DataParallel`. Run a dummy forward pass to "
+            "correctly "
             "initialize the modules"
         )

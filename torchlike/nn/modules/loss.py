@@ -193,7 +193,8 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class PoissonNLLLoss(_Loss):
-    """Minus the Poisson log-likelihood: exp(x) - target · x, or x - target · log(x + eps) without log_input; full: with Stirling's term."""
+    """Minus the Poisson log-likelihood: exp(x) - target · x, or x - target · log(x + eps) without log_input; full:
+    with Stirling's term."""
 
     def __init__(
         self,
@@ -222,7 +223,8 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """Minus the Gaussian log-likelihood, (log(var) + (input - target)² / var) / 2, var at least eps; full: with its constant."""
+    """Minus the Gaussian log-likelihood, (log(var) + (input - target)² / var) / 2, var at least eps; full: with its
+    constant."""
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(None, None, reduction)
@@ -235,7 +237,8 @@ class GaussianNLLLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """target · (log(target) - input); log_target: the target is given as its log. Use reduction "batchmean" for the divergence."""
+    """target · (log(target) - input); log_target: the target is given as its log. Use reduction "batchmean" for the
+    divergence."""
 
     def __init__(
         self,
@@ -346,9 +349,7 @@ class MultiMarginLoss(_WeightedLoss):
         if p not in (1, 2):
             raise ValueError("only p == 1 and p == 2 supported")
         if weight is not None and weight.dim() != 1:
-            raise ValueError(
-                f"MultiMarginLoss: expected weight to be None or 1D tensor, got {weight.dim()}D instead"
-            )
+            raise ValueError(f"MultiMarginLoss: expected weight to be None or 1D tensor, got {weight.dim()}D instead")
         self.p = p
         self.margin = margin
 
@@ -401,7 +402,8 @@ class MarginRankingLoss(_Loss):
 
 
 class TripletMarginLoss(_Loss):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the p-norm distance; swap: the smaller of d(anchor, negative)
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the p-norm distance; swap: the smaller of
+    d(anchor, negative)
     and d(positive, negative). ValueError: the margin is not positive."""
 
     def __init__(

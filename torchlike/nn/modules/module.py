@@ -10,7 +10,7 @@ from torchlike._src.tensor.boundary import enter_module
 from torchlike._src.tensor.namespace import torch
 from torchlike._src.tensor.tensor import Tensor
 from torchlike.nn.modules._conversion import Conversion
-from torchlike.nn.modules._hooks import (
+from torchlike.nn.modules._hooks import (  # noqa: F401 (the tables are looked up here by tools)
     HookMethods,
     _global_backward_hooks,
     _global_backward_pre_hooks,
@@ -33,7 +33,7 @@ from torchlike.nn.modules._hooks import (
     register_module_parameter_registration_hook,
 )
 from torchlike.nn.modules._naming import type_name
-from torchlike.nn.modules._state import _EXTRA_STATE_KEY_SUFFIX, StateDict, _IncompatibleKeys
+from torchlike.nn.modules._state import _EXTRA_STATE_KEY_SUFFIX, StateDict, _IncompatibleKeys  # noqa: F401
 from torchlike.nn.parameter import Buffer, Parameter
 
 __all__ = [
@@ -228,7 +228,8 @@ class Module(Conversion, StateDict, HookMethods):
             )
         if param.grad_fn is not None:
             raise ValueError(
-                f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To express "
+                f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. "
+                "To express "
                 f"'{name}' as a function of another Tensor, compute the value in the forward() method."
             )
         for hook in _global_parameter_registration_hooks.values():
@@ -327,7 +328,8 @@ class Module(Conversion, StateDict, HookMethods):
             self.register_buffer(name, value)
         else:
             raise RuntimeError(
-                "Registering a non-persistent buffer on a Module subclass that implements register_buffer() without the "
+                "Registering a non-persistent buffer on a Module subclass that implements register_buffer() without "
+                "the "
                 "persistent argument is not allowed."
             )
 

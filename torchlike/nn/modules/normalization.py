@@ -35,7 +35,8 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(Module):
-    """Local response normalization over (N, C, H, W) in its older form: windows are cut at the first and last channel."""
+    """Local response normalization over (N, C, H, W) in its older form: windows are cut at the first and last
+    channel."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__()

@@ -92,7 +92,8 @@ class CircularPad1d(_CircularPadNd):
 
 
 class CircularPad2d(_CircularPadNd):
-    """Pads (N, C, H, W) or (C, H, W) by what lies at the other end; padding: one number, or (left, right, top, bottom)."""
+    """Pads (N, C, H, W) or (C, H, W) by what lies at the other end; padding: one number, or (left, right, top,
+    bottom)."""
 
     _dims = (3, 4)
 
@@ -102,7 +103,8 @@ class CircularPad2d(_CircularPadNd):
 
 
 class CircularPad3d(_CircularPadNd):
-    """Pads (N, C, D, H, W) or (C, D, H, W) by what lies at the other end; padding: one number, or (left, right, top, bottom, front, back)."""
+    """Pads (N, C, D, H, W) or (C, D, H, W) by what lies at the other end; padding: one number, or (left, right, top,
+    bottom, front, back)."""
 
     _dims = (4, 5)
 
@@ -128,7 +130,8 @@ class ConstantPad2d(_ConstantPadNd):
 
 
 class ConstantPad3d(_ConstantPadNd):
-    """Pads (N, C, D, H, W) or (C, D, H, W) by `value`; padding: one number, or (left, right, top, bottom, front, back)."""
+    """Pads (N, C, D, H, W) or (C, D, H, W) by `value`; padding: one number, or (left, right, top, bottom, front,
+    back)."""
 
     def __init__(self, padding: int | Sequence[int], value: float) -> None:
         super().__init__(value)
@@ -144,7 +147,8 @@ class ReflectionPad1d(_ReflectionPadNd):
 
 
 class ReflectionPad2d(_ReflectionPadNd):
-    """Pads (N, C, H, W) or (C, H, W) by its mirror image, the edge not repeated; padding: one number, or (left, right, top, bottom)."""
+    """Pads (N, C, H, W) or (C, H, W) by its mirror image, the edge not repeated; padding: one number, or (left, right,
+    top, bottom)."""
 
     def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__()
@@ -152,7 +156,8 @@ class ReflectionPad2d(_ReflectionPadNd):
 
 
 class ReflectionPad3d(_ReflectionPadNd):
-    """Pads (N, C, D, H, W) or (C, D, H, W) by its mirror image, the edge not repeated; padding: one number, or (left, right, top, bottom, front, back)."""
+    """Pads (N, C, D, H, W) or (C, D, H, W) by its mirror image, the edge not repeated; padding: one number, or (left,
+    right, top, bottom, front, back)."""
 
     def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__()
@@ -176,7 +181,8 @@ class ReplicationPad2d(_ReplicationPadNd):
 
 
 class ReplicationPad3d(_ReplicationPadNd):
-    """Pads (N, C, D, H, W) or (C, D, H, W) by its edge values; padding: one number, or (left, right, top, bottom, front, back)."""
+    """Pads (N, C, D, H, W) or (C, D, H, W) by its edge values; padding: one number, or (left, right, top, bottom,
+    front, back)."""
 
     def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__()
@@ -204,7 +210,8 @@ class ZeroPad2d(ConstantPad2d):
 
 
 class ZeroPad3d(ConstantPad3d):
-    """Pads (N, C, D, H, W) or (C, D, H, W) by zeros; padding: one number, or (left, right, top, bottom, front, back)."""
+    """Pads (N, C, D, H, W) or (C, D, H, W) by zeros; padding: one number, or (left, right, top, bottom, front,
+    back)."""
 
     def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__(padding, 0.0)

@@ -182,9 +182,7 @@ class AvgPool1d(_WindowRepr):
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, C, L) -> (N, C, L')"""
-        return F.avg_pool1d(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
-        )
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
 
 class _AvgPoolNd(_WindowRepr):
@@ -222,7 +220,8 @@ class AvgPool2d(_AvgPoolNd):
     """The mean over windows of (N, C, H, W) or (C, H, W).
 
     kernel_size, stride (kernel_size if left out), padding: one number, or one for each dimension. ceil_mode: round the
-    output size up. count_include_pad: padding counts as zeros. divisor_override: divide by this instead of the count."""
+    output size up. count_include_pad: padding counts as zeros. divisor_override: divide by this instead of the
+    count."""
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, C, H, W) -> (N, C, H', W')"""
@@ -253,9 +252,7 @@ class _FractionalMaxPoolNd(Module):
         self.output_size = each(output_size) if output_size is not None else None
         self.output_ratio = each(output_ratio) if output_ratio is not None else None
         if output_size is None and output_ratio is None:
-            raise ValueError(
-                f"{type(self).__name__} requires specifying either an output size, or a pooling ratio"
-            )
+            raise ValueError(f"{type(self).__name__} requires specifying either an output size, or a pooling ratio")
         if output_size is not None and output_ratio is not None:
             raise ValueError("only one of output_size and output_ratio may be specified")
         if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
@@ -388,7 +385,8 @@ class _AdaptiveAvgPoolNd(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """The maximum over windows of (N, C, L) or (C, L) that give output_size (None: the input's); return_indices: also give where the maxima are."""
+    """The maximum over windows of (N, C, L) or (C, L) that give output_size (None: the input's); return_indices: also
+    give where the maxima are."""
 
     def forward(self, input: Tensor) -> Any:
         """(N, C, *) -> (N, C, *output_size)"""
@@ -396,7 +394,8 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """The maximum over windows of (N, C, H, W) or (C, H, W) that give output_size (None: the input's); return_indices: also give where the maxima are."""
+    """The maximum over windows of (N, C, H, W) or (C, H, W) that give output_size (None: the input's); return_indices:
+    also give where the maxima are."""
 
     def forward(self, input: Tensor) -> Any:
         """(N, C, *) -> (N, C, *output_size)"""
@@ -404,7 +403,8 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """The maximum over windows of (N, C, D, H, W) or (C, D, H, W) that give output_size (None: the input's); return_indices: also give where the maxima are."""
+    """The maximum over windows of (N, C, D, H, W) or (C, D, H, W) that give output_size (None: the input's);
+    return_indices: also give where the maxima are."""
 
     def forward(self, input: Tensor) -> Any:
         """(N, C, *) -> (N, C, *output_size)"""

@@ -33,7 +33,8 @@ def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tens
 class RNNBase(Module):
     """Parameters and checks of RNN, LSTM and GRU.
 
-    For each layer and direction: weight_ih_l{k} (gates · H, I), weight_hh_l{k} (gates · H, H), bias_ih_l{k}, bias_hh_l{k},
+    For each layer and direction: weight_ih_l{k} (gates · H, I), weight_hh_l{k} (gates · H, H), bias_ih_l{k},
+    bias_hh_l{k},
     and with proj_size weight_hr_l{k}; "_reverse" is appended for the other direction. All are drawn from U(±1/√H)."""
 
     __constants__ = [
@@ -102,7 +103,8 @@ class RNNBase(Module):
             )
         if dropout > 0 and self.num_layers == 1:
             warnings.warn(
-                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers "
+                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
+                "num_layers "
                 f"greater than 1, but got dropout={dropout} and num_layers={self.num_layers}",
                 stacklevel=4,
             )
@@ -171,7 +173,8 @@ class RNNBase(Module):
         dtype = self._flat_weights[0].dtype
         if input.dtype != dtype and not Autocast.enabled:
             raise ValueError(
-                f"RNN input dtype ({input.dtype}) does not match weight dtype ({dtype}). Convert input: input.to({dtype}), or "
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({dtype}). Convert input: "
+                f"input.to({dtype}), or "
                 f"convert model: model.to({input.dtype})"
             )
         expected = 3 if batch_sizes is None else 2
@@ -376,7 +379,8 @@ class LSTM(RNNBase):
         if hx[0].dim() != n or hx[1].dim() != n:
             word = "batched" if batched else "unbatched"
             raise RuntimeError(
-                f"For {word} {n}-D input, hx and cx should also be {n}-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors"
+                f"For {word} {n}-D input, hx and cx should also be {n}-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) "
+                "tensors"
             )
 
     def _map_state(self, hx: Any, change: Callable) -> Any:
@@ -384,7 +388,8 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent unit (Cho et al., 2014), with the reset gate applied after the product; the arguments are those of
+    """Gated recurrent unit (Cho et al., 2014), with the reset gate applied after the product; the arguments are those
+    of
     LSTM without proj_size."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -48,7 +48,8 @@ def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:
 class TransformerEncoderLayer(Module):
     """Self-attention and a feed-forward network, each with dropout, a residual connection and layer normalization.
 
-    d_model: the size of inputs and outputs. nhead: attention heads. dim_feedforward: the hidden size. activation: "relu",
+    d_model: the size of inputs and outputs. nhead: attention heads. dim_feedforward: the hidden size. activation:
+    "relu",
     "gelu" or a function. norm_first: normalize before each part rather than after. bias: in Linear and LayerNorm."""
 
     __constants__ = ["norm_first"]
@@ -428,9 +429,7 @@ class Transformer(Module):
             raise RuntimeError("the batch number of src and tgt must be equal")
         if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
             raise RuntimeError("the feature number of src and tgt must be equal to d_model")
-        memory = self.encoder(
-            src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
-        )
+        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
         return self.decoder(
             tgt,
             memory,

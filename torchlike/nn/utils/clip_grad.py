@@ -80,11 +80,17 @@ def _by_device(grads: Iterable[Tensor]) -> list[list[Tensor]]:
 def _update(op: RawOp, grads: Sequence[Tensor], *leading: Any) -> None:
     """Replace each gradient by op's result for it; a gradient that several parameters share, as often as it comes."""
     while grads:
-        once = {id(g._s): g for g in grads}
+        once: dict[int, Tensor] = {}
+        again = []
+        for g in grads:
+            if id(g._s) in once:
+                again.append(g)
+            else:
+                once[id(g._s)] = g
         values = record(op, (), (*leading, *(g._read() for g in once.values())))
         for g, value in zip(once.values(), values, strict=True):
             write(g, wrap(value), fit=False)
-        grads = [g for g in grads if once.get(id(g._s)) is not g] if len(once) < len(grads) else ()
+        grads = again
 
 
 def _without_grad(function: Callable) -> Callable:
@@ -122,7 +128,8 @@ def _get_total_norm(
         total = wrap(record(TOTAL, (("order", order),), values)[0])
     if error_if_nonfinite and bool(torch.logical_or(total.isnan(), total.isinf())):
         raise RuntimeError(
-            f"The total norm of order {order} for gradients from `parameters` is non-finite, so it cannot be clipped. To "
+            f"The total norm of order {order} for gradients from `parameters` is non-finite, so it cannot be "
+            "clipped. To "
             "disable this error and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
         )
     return total
@@ -182,9 +189,7 @@ def clip_grad_norm(
 
 
 @_without_grad
-def clip_grad_value_(
-    parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
-) -> None:
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
     """Move each element of the gradients into [-clip_value, clip_value], in place."""
     for group in _by_device(_grads(parameters)):
         _update(BOUND, group, float(clip_value))

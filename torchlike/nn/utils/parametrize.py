@@ -115,7 +115,8 @@ class ParametrizationList(ModuleList):
             if not isinstance(result, Tensor):
                 raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
             _check_same(
-                "Registering a parametrization may not change the {kind} of the tensor, unless `unsafe` flag is enabled.",
+                "Registering a parametrization may not change the {kind} of the tensor, unless `unsafe` flag is "
+                "enabled.",
                 result,
                 dtype,
                 shape,
@@ -144,12 +145,11 @@ class ParametrizationList(ModuleList):
                 _set(self.original, result)
                 return
             if not isinstance(result, Sequence):
-                raise ValueError(
-                    f"'right_inverse' must return a sequence of tensors. Got {type(result).__name__}."
-                )
+                raise ValueError(f"'right_inverse' must return a sequence of tensors. Got {type(result).__name__}.")
             if len(result) != self.ntensors:
                 raise ValueError(
-                    f"'right_inverse' must return a sequence of tensors of length {self.ntensors}. Got a sequence of length "
+                    f"'right_inverse' must return a sequence of tensors of length {self.ntensors}. Got a sequence "
+                    "of length "
                     f"{len(result)}."
                 )
             for k, tensor in enumerate(result):
@@ -161,7 +161,8 @@ class ParametrizationList(ModuleList):
                     )
                 if original.dtype != tensor.dtype:
                     raise ValueError(
-                        f"Tensor {k} returned by `right_inverse` has dtype {tensor.dtype} while `original{k}` has dtype "
+                        f"Tensor {k} returned by `right_inverse` has dtype {tensor.dtype} while `original{k}` has "
+                        "dtype "
                         f"{original.dtype}"
                     )
                 _set(original, tensor)
@@ -239,7 +240,8 @@ def _check_addition(module: Module, name: str, parametrization: Module) -> None:
         a, b = getattr(present, kind), getattr(result, kind)
         if a != b:
             raise ValueError(
-                f"Registering a parametrization may not change the {kind} of the tensor, unless the `unsafe` flag is enabled.\n"
+                f"Registering a parametrization may not change the {kind} of the tensor, unless the `unsafe` flag "
+                "is enabled.\n"
                 f"module.{name}.{kind}: {a}\nparametrization(module.{name}).{kind}: {b}"
             )
     if not hasattr(parametrization, "right_inverse"):
@@ -254,7 +256,8 @@ def _check_addition(module: Module, name: str, parametrization: Module) -> None:
         a, b = getattr(present, kind), getattr(back, kind)
         if a != b:
             raise ValueError(
-                f"The tensor returned by parametrization.right_inverse must have the same {kind} as module.{name}, unless the "
+                f"The tensor returned by parametrization.right_inverse must have the same {kind} as module.{name}, "
+                "unless the "
                 f"`unsafe` flag is enabled.\nmodule.{name}.{kind}: {a}\nreturned {kind}: {b}"
             )
 
@@ -285,7 +288,8 @@ def register_parametrization(
         module.parametrizations[tensor_name] = own
     else:
         raise ValueError(
-            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'"
+            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name "
+            f"'{tensor_name}'"
         )
     return module
 
@@ -315,7 +319,8 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
         original = Parameter(t) if t.requires_grad else t
     else:
         raise ValueError(
-            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a sequence of "
+            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a "
+            "sequence of "
             "tensors."
         )
     delattr(type(module), tensor_name)

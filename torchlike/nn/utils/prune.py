@@ -44,7 +44,8 @@ class BasePruningMethod(ABC):
         ]
         if len(present) > 1:
             raise AssertionError(
-                f"Avoid adding multiple pruning hooks to the same tensor {name} of module {module}. Use a PruningContainer."
+                f"Avoid adding multiple pruning hooks to the same tensor {name} of module {module}. Use a "
+                "PruningContainer."
             )
         method = cls(*args, **kwargs)
         method._tensor_name = name
@@ -90,9 +91,7 @@ class BasePruningMethod(ABC):
             raise
         return method
 
-    def prune(
-        self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None
-    ) -> Tensor:
+    def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
         """t pruned, without a module."""
         if importance_scores is None:
             importance_scores = t
@@ -135,7 +134,8 @@ class PruningContainer(BasePruningMethod):
                 raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
             if self._tensor_name != method._tensor_name:
                 raise ValueError(
-                    f"Can only add pruning methods acting on the parameter named '{self._tensor_name}' to PruningContainer "
+                    f"Can only add pruning methods acting on the parameter named '{self._tensor_name}' to "
+                    "PruningContainer "
                     f"{self}. Found '{method._tensor_name}'"
                 )
         self._pruning_methods += (method,)  # type: ignore[assignment]
@@ -350,9 +350,7 @@ def random_unstructured(module: Module, name: str, amount: int | float) -> Modul
     return module
 
 
-def l1_unstructured(
-    module: Module, name: str, amount: int | float, importance_scores: Tensor | None = None
-) -> Module:
+def l1_unstructured(module: Module, name: str, amount: int | float, importance_scores: Tensor | None = None) -> Module:
     """Prune the `amount` elements of smallest magnitude; returns the module."""
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
@@ -426,9 +424,7 @@ def remove(module: Module, name: str) -> Module:
 
 def is_pruned(module: Module) -> bool:
     """Whether something in the module is pruned."""
-    return any(
-        isinstance(hook, BasePruningMethod) for m in module.modules() for hook in m._forward_pre_hooks.values()
-    )
+    return any(isinstance(hook, BasePruningMethod) for m in module.modules() for hook in m._forward_pre_hooks.values())
 
 
 def _validate_pruning_amount_init(amount: Any) -> None:

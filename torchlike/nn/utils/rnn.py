@@ -30,8 +30,6 @@ class PackedSequence_(NamedTuple):
     unsorted_indices: Tensor | None
 
 
-
-
 class PackedSequence(PackedSequence_):
     """Sequences packed step by step: all first elements, all second ones, …; made by pack_padded_sequence.
 
@@ -53,7 +51,8 @@ class PackedSequence(PackedSequence_):
             data, batch_sizes = data
         elif batch_sizes.device.type != "cpu":
             raise ValueError(
-                "batch_sizes should always be on CPU. Instances of PackedSequence should never be created manually. They "
+                "batch_sizes should always be on CPU. Instances of PackedSequence should never be created manually. "
+                "They "
                 "should be instantiated by functions like pack_sequence and pack_padded_sequences in nn.utils.rnn. "
                 "https://pytorch.org/docs/stable/nn.html#torch.nn.utils.rnn.pack_sequence"
             )
@@ -172,11 +171,14 @@ def pack_padded_sequence(
             f"Expected `len(lengths)` to be equal to batch_size, but got {len(sizes)} (batch_size={batch})"
         )
     if sizes[-1] <= 0:
-        raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0")
+        raise RuntimeError(
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
+        )
     if (np.diff(sizes) > 0).any():
         raise RuntimeError(
             "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
-            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you do not "
+            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if "
+            "you do not "
             "need ONNX exportability."
         )
     steps = np.arange(sizes[0])
@@ -246,7 +248,7 @@ def pad_sequence(
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
     if padding_side not in ("left", "right"):
-        raise RuntimeError(f'Expected padding_side to be one of left or right, but got {padding_side}.')
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     first = sequences[0]
     longest = max(s.size(0) for s in sequences)
     known = [_known(s) for s in sequences]

@@ -1,4 +1,5 @@
-"""Spectral normalization (Miyato et al., 2018) by a forward pre-hook; parametrizations.spectral_norm is its newer form."""
+"""Spectral normalization (Miyato et al., 2018) by a forward pre-hook; parametrizations.spectral_norm is its newer
+form."""
 
 from typing import Any
 
@@ -80,7 +81,8 @@ class SpectralNorm:
             raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
         if isinstance(weight, UninitializedParameter):
             raise ValueError(
-                "The module passed to `SpectralNorm` can't have uninitialized parameters. Make sure to run the dummy forward "
+                "The module passed to `SpectralNorm` can't have uninitialized parameters. Make sure to run the "
+                "dummy forward "
                 "before applying spectral normalization"
             )
         with torch.no_grad():

@@ -85,7 +85,8 @@ def _reparametrize_module(
     strict: bool = False,
     stack_weights: bool = False,
 ) -> Iterator[None]:
-    """Within the context the module's parameters and buffers are these; buffers it changes are handed back in the dict."""
+    """Within the context the module's parameters and buffers are these; buffers it changes are handed back in the
+    dict."""
     given = _untied(module, parameters_and_buffers) if tie_weights else parameters_and_buffers
     if strict:
         known = set(_named_tensors(module))
@@ -136,13 +137,13 @@ def functional_call(
 ) -> Any:
     """Deprecated: use torch.func.functional_call. Calls `module` with these tensors in place of its own.
 
-    tie_weights: a parameter under several names is replaced under all. strict: all names must be given, and no others."""
+    tie_weights: a parameter under several names is replaced under all. strict: all names must be given, and no
+    others."""
     warnings.warn(
-        "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future version "
+        "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future "
+        "version "
         "of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",
         FutureWarning,
         stacklevel=2,
     )
-    return _functional_call(
-        module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
-    )
+    return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)

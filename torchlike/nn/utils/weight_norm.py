@@ -1,4 +1,5 @@
-"""Weight normalization (Salimans and Kingma, 2016) by a forward pre-hook; parametrizations.weight_norm is its newer form."""
+"""Weight normalization (Salimans and Kingma, 2016) by a forward pre-hook; parametrizations.weight_norm is its newer
+form."""
 
 import warnings
 from typing import Any
@@ -37,7 +38,8 @@ class WeightNorm:
         weight = getattr(module, name)
         if isinstance(weight, UninitializedParameter):
             raise ValueError(
-                "The module passed to `WeightNorm` can't have uninitialized parameters. Make sure to run the dummy forward "
+                "The module passed to `WeightNorm` can't have uninitialized parameters. Make sure to run the dummy "
+                "forward "
                 "before applying weight normalization"
             )
         del module._parameters[name]
