@@ -273,7 +273,9 @@ def case_step_hooks(torch):
     calls = []
     before = p.detach().clone()
     handles = [
-        optimizer.register_step_pre_hook(lambda o, args, kwargs: calls.append(("pre", o is optimizer, len(args), kwargs))),
+        optimizer.register_step_pre_hook(
+            lambda o, args, kwargs: calls.append(("pre", o is optimizer, len(args), kwargs))
+        ),
         optimizer.register_step_post_hook(lambda o, a, k: calls.append(("post", torch.equal(p, before), len(a)))),
         base(torch).register_optimizer_step_pre_hook(lambda o, a, k: calls.append("global pre")),
         base(torch).register_optimizer_step_post_hook(lambda o, a, k: calls.append("global post")),
@@ -301,7 +303,9 @@ def case_state_dict_hooks(torch):
     optimizer.register_state_dict_post_hook(lambda o, s: {**s, "more": 1})
     optimizer.register_state_dict_post_hook(lambda o, s: calls.append(sorted(s)))
     state = optimizer.state_dict()
-    optimizer.register_load_state_dict_pre_hook(lambda o, s: s.update(param_groups=[{**s["param_groups"][0], "lr": 9.0}]))
+    optimizer.register_load_state_dict_pre_hook(
+        lambda o, s: s.update(param_groups=[{**s["param_groups"][0], "lr": 9.0}])
+    )
     optimizer.register_load_state_dict_post_hook(lambda o: calls.append(o.param_groups[0]["lr"]))
     optimizer.load_state_dict(state)
     return state, calls, optimizer.param_groups[0]["lr"]
@@ -416,6 +420,10 @@ def case_swap_in(torch):
     with torch.optim.swap_in_optimizer_params_and_state(optimizer, {"x": other}, state):
         optimizer.step()
     wrong = {"state": {}, "param_groups": []}
-    return p, other, state, optimizer.state_dict(), raises(
-        torch, lambda: torch.optim.swap_in_optimizer_params_and_state(optimizer, {}, wrong).__enter__()
+    return (
+        p,
+        other,
+        state,
+        optimizer.state_dict(),
+        raises(torch, lambda: torch.optim.swap_in_optimizer_params_and_state(optimizer, {}, wrong).__enter__()),
     )

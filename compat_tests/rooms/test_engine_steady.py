@@ -88,10 +88,15 @@ def test_mlp(data: Any):
     assert_steady(lambda: step().item(), warm=2)
 
 
-@pytest.mark.parametrize("hidden", [17, 18])
-def test_nothing_is_new_after_the_second_iteration(data: Any, hidden: int):
+def test_nothing_is_new_after_the_second_iteration(data: Any):
     """The third iteration records nothing unknown; the program is compiled by then."""
-    step = training(*mlp(hidden), batches(data))
+    model, optimizer = mlp(17)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        F.mse_loss(model(data[0][:16]), data[1][:16]).backward()
+        optimizer.step()
+
     step()
     step()
     before = torch.stats()

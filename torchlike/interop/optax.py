@@ -1,6 +1,6 @@
 """Any optax transformation as a `torch.optim.Optimizer`.
 
-    optimizer = OptaxOptimizer(model.parameters(), optax.chain(optax.clip_by_global_norm(1.0), optax.lion(1e-4)))
+optimizer = OptaxOptimizer(model.parameters(), optax.chain(optax.clip_by_global_norm(1.0), optax.lion(1e-4)))
 """
 
 from collections.abc import Callable

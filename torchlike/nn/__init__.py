@@ -6,8 +6,9 @@ from torchlike.nn.parameter import (  # isort: skip
     UninitializedBuffer,
     UninitializedParameter,
 )
-from torchlike.nn import functional, init, modules, utils
+from torchlike.nn import attention, functional, grad, init, modules, parallel, utils
 from torchlike.nn.modules import *
+from torchlike.nn.parallel import DataParallel
 
 
 def factory_kwargs(kwargs: dict | None) -> dict:

@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 
-# -- PyTorch's element-wise steps, rounded where it rounds ----------------------------------------------------------------
+# -- PyTorch's element-wise steps, rounded where it rounds --------------------------------------------------
 
 
 def _wide(x: Any) -> Any:
@@ -113,7 +113,7 @@ def div(x: Any, number: Any) -> Any:
     return (x.astype(w) / number.astype(w)).astype(x.dtype)
 
 
-# -- the operation --------------------------------------------------------------------------------------------------------
+# -- the operation ------------------------------------------------------------------------------------------
 
 
 def _to_real(x: Any) -> Any:
@@ -188,16 +188,17 @@ class StepOp(RawOp):
         return (*results, *new_grads)
 
 
-# -- the optimizer --------------------------------------------------------------------------------------------------------
+# -- the optimizer ------------------------------------------------------------------------------------------
 
 
 def zeros(like: Tensor, shape: tuple | None = None, fill: float | complex = 0) -> Tensor:
-    """A state tensor of zeros (or of `fill`). Concrete from the start, so that a first step records what later ones do."""
+    """A state tensor of zeros (or of `fill`), concrete, so that a first step records what later ones do."""
     a = like._aval
     if shape is not None:
         a = a.with_shape(shape)
-    array = META_ARRAY if a.device.type == "meta" else np.full(a.shape, fill, a.dtype.np) if fill else np.zeros(a.shape, a.dtype.np)
-    return wrap(Value(a, array))
+    if a.device.type == "meta":
+        return wrap(Value(a, META_ARRAY))
+    return wrap(Value(a, np.full(a.shape, fill, a.dtype.np) if fill else np.zeros(a.shape, a.dtype.np)))
 
 
 def scalar_state(number: float, group: dict, like: Tensor, on_device: bool = False) -> Tensor:
@@ -221,7 +222,7 @@ def share_scalars(states: Sequence[dict], names: Sequence[str]) -> None:
 
 
 class KernelOptimizer(Optimizer):
-    """An optimizer whose group step is one `StepOp`. Subclasses set `_op` and `_scalars`, and say what a group needs."""
+    """An optimizer whose group step is one `StepOp`. Subclasses set `_op`, `_scalars` and what a group needs."""
 
     _op: StepOp
     _scalars: tuple[str, ...] = ("step",)
@@ -289,7 +290,7 @@ class KernelOptimizer(Optimizer):
         self, group: dict, params: list, states: list, numbers: Sequence, names: Sequence[str], flags: tuple = ()
     ) -> None:
         """Record the update of `params`, whose states are `states`, and store the results."""
-        if group.get("capturable") or group.get("foreach"):
+        if group.get("capturable") or group.get("foreach") or group.get("fused"):
             self._check_options(group, params, states)
         grads = [p._grad for p in params]
         for g in grads:
@@ -309,7 +310,7 @@ class KernelOptimizer(Optimizer):
         if self._scalars:
             columns = [[s[name] for s in states] for name in self._scalars]
             values = [[t._s.value for t in column] for column in columns]
-            if all([column.count(column[0]) == len(params) for column in values]):
+            if all(column.count(column[0]) == len(params) for column in values):
                 operands += [column[0] for column in values]
             else:
                 which, sets = _sets(values)
@@ -359,6 +360,14 @@ class KernelOptimizer(Optimizer):
         return found[0], found[1]
 
     def _check_options(self, group: dict, params: list, states: list) -> None:
+        if group.get("fused"):
+            for p in params:
+                if not p._aval.dtype.is_floating_point:
+                    raise RuntimeError(
+                        "`fused=True` requires all the params to be floating point Tensors of supported devices: "
+                        "['mps', 'cuda', 'xpu', 'hpu', 'cpu', 'mtia', 'privateuseone'] but "
+                        f"{p._aval.dtype} and {p._aval.device.type}"
+                    )
         if group.get("capturable"):
             names = _get_capturable_supported_devices(supports_xla=not group.get("foreach"))
             if any(p._aval.device.type not in names for p in params):
@@ -381,7 +390,14 @@ class KernelOptimizer(Optimizer):
     _no_foreach_tensor_lr = False
 
     def _launch_tracked(
-        self, group: dict, params: list, grads: list, states: list, numbers: Sequence, names: Sequence[str], flags: tuple
+        self,
+        group: dict,
+        params: list,
+        grads: list,
+        states: list,
+        numbers: Sequence,
+        names: Sequence[str],
+        flags: tuple,
     ) -> None:
         """`differentiable=True`: the same operation, on the tape; parameters must not be leaves that require grad."""
         for p in params:
@@ -390,7 +406,15 @@ class KernelOptimizer(Optimizer):
         columns = [[s[name] for s in states] for name in self._scalars]
         which = tuple(range(len(params))) if columns else None
         scalars = [column[k] for k in range(len(params)) for column in columns]
-        static = (len(numbers), len(params), len(columns), len(names), which, (False, False), self._flags(group) + flags)
+        static = (
+            len(numbers),
+            len(params),
+            len(columns),
+            len(names),
+            which,
+            (False, False),
+            self._flags(group) + flags,
+        )
         numbers = [x if isinstance(x, TensorBase) else float(x) for x in numbers]
         read = [_frozen(t) for t in (*scalars, *params, *grads, *tensors)]
         outs = apply(self._op, static, [*numbers, *read], many=True)

@@ -16,18 +16,18 @@ __all__ = ["LRScheduler"]
 MORE = "See more details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
 EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
-    "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed form is "
-    "used instead of the new chainable form, where available. Please open an issue if you are unable to replicate your use "
-    "case: https://github.com/pytorch/pytorch/issues/new/choose."
+    "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed "
+    "form is used instead of the new chainable form, where available. Please open an issue if you are unable to replicate "
+    "your use case: https://github.com/pytorch/pytorch/issues/new/choose."
 )
 STEP_OVERRIDDEN = (
-    "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. Please, make sure to "
-    "call `optimizer.step()` before `lr_scheduler.step()`. " + MORE
+    "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. Please, make sure "
+    "to call `optimizer.step()` before `lr_scheduler.step()`. " + MORE
 )
 STEP_TOO_EARLY = (
-    "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call them in "
-    "the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in PyTorch "
-    "skipping the first value of the learning rate schedule. " + MORE
+    "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call "
+    "them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in "
+    "PyTorch skipping the first value of the learning rate schedule. " + MORE
 )
 RESUME_WITHOUT_LR = (
     "param 'initial_lr' is not specified in param_groups[{}] when resuming scheduler with last_epoch >= 0.\n"
@@ -47,8 +47,8 @@ def _format_param(name: str, optimizer: Optimizer, param: Any) -> list:
     if isinstance(param, (list, tuple)):
         if len(param) != groups:
             raise ValueError(
-                f"{name} must have the same length as optimizer.param_groups. {name} has {len(param)} values, param_groups "
-                f"has {groups}."
+                f"{name} must have the same length as optimizer.param_groups. {name} has {len(param)} values, "
+                f"param_groups has {groups}."
             )
     else:
         param = [param] * groups
@@ -253,8 +253,8 @@ class SchedulerList(LRScheduler):
                 raise TypeError(f"{name} at index {k} should have `optimizer` as its attribute.")
             if getattr(s, "_needs_metrics", False):
                 raise ValueError(
-                    f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be specified "
-                    f"when calling `step`, but got one at index {k} in the given schedulers sequence."
+                    f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be "
+                    f"specified when calling `step`, but got one at index {k} in the given schedulers sequence."
                 )
             if optimizer != s.optimizer:
                 raise ValueError(

@@ -108,9 +108,7 @@ class CyclicLR(_MomentumCycle):
             self._scale_fn_ref = partial(self._exp_range_scale_fn, self.gamma)
             self.scale_mode = "iterations"
         elif self.mode in ("triangular", "triangular2"):
-            self._scale_fn_ref = (
-                self._triangular_scale_fn if self.mode == "triangular" else self._triangular2_scale_fn
-            )
+            self._scale_fn_ref = self._triangular_scale_fn if self.mode == "triangular" else self._triangular2_scale_fn
             self.scale_mode = "cycle"
 
     def scale_fn(self, x: float) -> float:
@@ -305,9 +303,7 @@ class OneCycleLR(_MomentumCycle):
         _warn_get_lr_called_within_step(self)
         step = self.last_epoch
         if step > self.total_steps:
-            raise ValueError(
-                f"Tried to step {step} times. The specified number of total steps is {self.total_steps}"
-            )
+            raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
         start: float = 0.0
         for phase in self._schedule_phases:
             if step <= phase["end_step"] or phase is self._schedule_phases[-1]:

@@ -32,7 +32,8 @@ def _check_group(k: int, group: dict, new: Any) -> list[int]:
     numbers = new.get("params")
     if not isinstance(numbers, list) or not all(isinstance(n, int) for n in numbers):
         raise RuntimeError(
-            f"{NAME} requires optimizer.state_dict()-style param_groups[*]['params'] entries keyed by packed parameter ids."
+            f"{NAME} requires optimizer.state_dict()-style param_groups[*]['params'] entries keyed by packed parameter "
+            "ids."
         )
     if len(group["params"]) != len(numbers):
         raise RuntimeError(
@@ -41,8 +42,8 @@ def _check_group(k: int, group: dict, new: Any) -> list[int]:
     extra, missing = [x for x in new if x not in group], [x for x in group if x not in new]
     if extra or missing:
         raise RuntimeError(
-            f"{NAME} requires optimizer.state_dict()-style param group keys to exactly match the live optimizer group keys "
-            f"for group {k}. Keys only in swap-in: {extra}. Keys only in live: {missing}."
+            f"{NAME} requires optimizer.state_dict()-style param group keys to exactly match the live optimizer group "
+            f"keys for group {k}. Keys only in swap-in: {extra}. Keys only in live: {missing}."
         )
     return numbers
 
@@ -79,7 +80,9 @@ def swap_in_optimizer_params_and_state(
         numbers = _check_group(k, group, new)
         seen.update(numbers)
         if len(numbers) > len(params):
-            raise RuntimeError(f"{NAME} requires the explicit parameter state to match optimizer.param_groups ordering.")
+            raise RuntimeError(
+                f"{NAME} requires the explicit parameter state to match optimizer.param_groups ordering."
+            )
         plan.append((group, new, params[: len(numbers)]))
         params = params[len(numbers) :]
     if extra := [k for k in given if k not in seen]:

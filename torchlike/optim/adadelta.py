@@ -24,8 +24,8 @@ def update(numbers: tuple, scalars: tuple, p: Any, g: Any, v: Any, u: Any, *, de
 class Adadelta(KernelOptimizer):
     """Adadelta.
 
-    params: tensors, named tensors or parameter groups. lr: scales the step. rho: decay of the running averages of squared
-    gradients and steps. eps: added under the roots. weight_decay: L2 penalty. The rest as in `Adam`.
+    params: tensors, named tensors or parameter groups. lr: scales the step. rho: decay of the running averages of
+    squared gradients and steps. eps: added under the roots. weight_decay: L2 penalty. The rest as in `Adam`.
 
     ValueError: values out of range."""
 

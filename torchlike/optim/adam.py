@@ -108,9 +108,7 @@ class Adam(KernelOptimizer):
         for k in range(2):
             if kinds[k]:
                 if not capturable and foreach:
-                    raise ValueError(
-                        f"betas[{k}] as a Tensor is not supported for capturable=False and foreach=True"
-                    )
+                    raise ValueError(f"betas[{k}] as a Tensor is not supported for capturable=False and foreach=True")
                 check(betas[k].numel() == 1, f"Tensor betas[{k}] must be 1-element")  # type: ignore[union-attr]
         defaults = {
             "lr": lr,

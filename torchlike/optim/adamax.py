@@ -25,8 +25,9 @@ def update(numbers: tuple, scalars: tuple, p: Any, g: Any, m: Any, u: Any, *, de
 class Adamax(KernelOptimizer):
     """Adamax.
 
-    params: tensors, named tensors or parameter groups. lr: step size. betas: decay of the running average of the gradient
-    and of its infinity norm. eps: added to each gradient's size. weight_decay: L2 penalty. The rest as in `Adam`.
+    params: tensors, named tensors or parameter groups. lr: step size. betas: decay of the running average of the
+    gradient and of its infinity norm. eps: added to each gradient's size. weight_decay: L2 penalty. The rest as in
+    `Adam`.
 
     ValueError: values out of range."""
 

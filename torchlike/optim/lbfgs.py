@@ -1,7 +1,8 @@
 """L-BFGS.
 
 Scalars that decide where to go (losses, directional derivatives, step lengths) are read, as NumPy scalars of the
-parameters' dtype, in which mixed arithmetic with Python floats rounds as PyTorch's 0-d tensors do. Vectors stay pending."""
+parameters' dtype, in which mixed arithmetic with Python floats rounds as PyTorch's 0-d tensors do. Vectors stay
+pending."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +23,7 @@ from torchlike.optim.optimizer import Optimizer, ParamsT
 __all__ = ["LBFGS"]
 
 
-# -- kernels ----------------------------------------------------------------------------------------------------------------
+# -- kernels -------------------------------------------------------------------------------------------------
 
 
 def _flatten(*arrays: Any) -> Any:
@@ -86,7 +87,7 @@ def _tensor(x: Any) -> Any:
     return torch.tensor(x) if isinstance(x, np.generic) else x
 
 
-# -- the line search ----------------------------------------------------------------------------------------------------------
+# -- the line search -----------------------------------------------------------------------------------------
 
 
 def _cubic_minimum(x1: Any, f1: Any, g1: Any, x2: Any, f2: Any, g2: Any, bounds: tuple | None = None) -> Any:
@@ -182,7 +183,7 @@ def _strong_wolfe(
     return f_new, g_new, t, evaluations
 
 
-# -- the optimizer ------------------------------------------------------------------------------------------------------------
+# -- the optimizer -------------------------------------------------------------------------------------------
 
 
 class LBFGS(Optimizer):
@@ -339,5 +340,3 @@ class LBFGS(Optimizer):
             return loss, g, _scalar(g.dot(d))
 
         return evaluate
-
-

@@ -180,9 +180,7 @@ class LinearLR(LRScheduler):
 
     def _get_closed_form_lr(self) -> list:
         done = min(self.total_iters, self.last_epoch)
-        return self._from_base(
-            self.start_factor + (self.end_factor - self.start_factor) * done / self.total_iters
-        )
+        return self._from_base(self.start_factor + (self.end_factor - self.start_factor) * done / self.total_iters)
 
 
 class ExponentialLR(LRScheduler):
@@ -262,9 +260,9 @@ class SequentialLR(SchedulerList):
         self._check(schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
-                "Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone "
-                f"points, but got number of schedulers {len(schedulers)} and the number of milestones to be equal to "
-                f"{len(milestones)}"
+                "Sequential Schedulers expects number of schedulers provided to be one more than the number of "
+                f"milestone points, but got number of schedulers {len(schedulers)} and the number of milestones to be "
+                f"equal to {len(milestones)}"
             )
         self._schedulers = schedulers
         self._milestones = milestones
@@ -323,9 +321,9 @@ class ChainedScheduler(SchedulerList):
 class ReduceLROnPlateau(LRScheduler):
     """The rate times `factor` when a metric has not improved for more than `patience` epochs.
 
-    mode: whether the metric should go down ("min") or up ("max"). threshold, threshold_mode: how much is an improvement,
-    relative ("rel") or absolute ("abs"). cooldown: epochs to wait after a reduction. min_lr: bound, also one for each
-    group. eps: reductions smaller than this are not made."""
+    mode: whether the metric should go down ("min") or up ("max"). threshold, threshold_mode: how much is an
+    improvement, relative ("rel") or absolute ("abs"). cooldown: epochs to wait after a reduction. min_lr: bound,
+    also one for each group. eps: reductions smaller than this are not made."""
 
     _needs_metrics = True
 
@@ -397,9 +395,9 @@ class ReduceLROnPlateau(LRScheduler):
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:
                 raise RuntimeError(
-                    f"The number of param groups in the `optimizer` ({len(groups)}) differs from when `ReduceLROnPlateau` "
-                    f"was initialized ({len(self.min_lrs)}), usually due to a new param group being added to the "
-                    "optimizer. Please modify the `min_lrs` field to match the length of the `optimizer` param groups."
+                    f"The number of param groups in the `optimizer` ({len(groups)}) differs from when "
+                    f"`ReduceLROnPlateau` was initialized ({len(self.min_lrs)}), usually due to a new param group "
+                    "being added to the optimizer. Please modify the `min_lrs` field to match the length of the `optimizer` param groups."
                 )
             self.min_lrs = [self.default_min_lr] * len(groups)
         for low, group in zip(self.min_lrs, groups, strict=True):

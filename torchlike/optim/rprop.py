@@ -27,8 +27,8 @@ def update(numbers: tuple, scalars: tuple, p: Any, g: Any, previous: Any, size: 
 class Rprop(KernelOptimizer):
     """Rprop.
 
-    params: tensors, named tensors or parameter groups. lr: the first step's size. etas: factors of the step size after a
-    change of the gradient's sign and without one. step_sizes: its bounds. The rest as in `Adam`.
+    params: tensors, named tensors or parameter groups. lr: the first step's size. etas: factors of the step size after
+    a change of the gradient's sign and without one. step_sizes: its bounds. The rest as in `Adam`.
 
     ValueError: values out of range."""
 

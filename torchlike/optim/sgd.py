@@ -42,8 +42,8 @@ class SGD(KernelOptimizer):
 
     params: tensors, named tensors or parameter groups. lr: step size. momentum: how much of the last step stays.
     dampening: how much of each gradient but the first is left out of the momentum. weight_decay: L2 penalty.
-    nesterov: look ahead along the momentum. maximize: go uphill. foreach, fused: accepted; a step is always one program.
-    differentiable: put the step on the tape.
+    nesterov: look ahead along the momentum. maximize: go uphill. foreach, fused: accepted; a step is always one
+    program. differentiable: put the step on the tape.
 
     ValueError: a negative lr, momentum or weight_decay; nesterov without momentum or with dampening."""
 
@@ -79,7 +79,8 @@ class SGD(KernelOptimizer):
             "differentiable": differentiable,
             "fused": fused,
         }
-        check(not nesterov or (momentum > 0 and dampening == 0), "Nesterov momentum requires a momentum and zero dampening")
+        good = not nesterov or (momentum > 0 and dampening == 0)
+        check(good, "Nesterov momentum requires a momentum and zero dampening")
         super().__init__(params, defaults)
         check_fused(fused, foreach, differentiable)
         if fused:

@@ -27,9 +27,7 @@ class SparseAdam(Optimizer):
         check(0.0 < eps, "Invalid epsilon value: {}", eps)
         check_betas(betas)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
-        places = [
-            ([i, k], p) for i, group in enumerate(self.param_groups) for k, p in enumerate(group["params"])
-        ]
+        places = [([i, k], p) for i, group in enumerate(self.param_groups) for k, p in enumerate(group["params"])]
         sparse = [place for place, p in places if getattr(p, "is_sparse", False)]
         check(not sparse, "Sparse params at indices {}: SparseAdam requires dense parameter tensors", sparse)
         complexes = [place for place, p in places if p.is_complex()]

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-# -- one program for all parameters -------------------------------------------------------------------------------------------
+# -- one program for all parameters --------------------------------------------------------------------------
 
 
 def _average(count: Any, decay: Any, *arrays: Any, rule: str) -> tuple:
@@ -117,8 +117,8 @@ def get_swa_multi_avg_fn() -> Callable:
 class AveragedModel(Module):
     """A copy of `model` whose parameters are averages of those that `update_parameters` has seen.
 
-    device: where to keep the averages. avg_fn: of one tensor, `avg_fn(average, current, count) -> average` (running mean
-    if left out). multi_avg_fn: of lists, in place. use_buffers: average buffers, too, rather than copy them.
+    device: where to keep the averages. avg_fn: of one tensor, `avg_fn(average, current, count) -> average` (running
+    mean if left out). multi_avg_fn: of lists, in place. use_buffers: average buffers, too, rather than copy them.
 
     Calling it calls the averaged model. AssertionError: both functions given."""
 

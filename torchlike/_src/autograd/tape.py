@@ -113,8 +113,21 @@ class Node:
     def _register_hook_dict(self, hooks: dict) -> None:
         raise NotImplementedError("torchlike: Node._register_hook_dict")
 
+    @property
+    def requires_grad(self) -> bool:
+        """True: nodes exist only where gradients are wanted."""
+        return True
+
+    @property
+    def _input_metadata(self) -> list[Aval]:
+        """The shape, dtype and device of each result."""
+        return list(self.outs)
+
     def _sequence_nr(self) -> int:
         return self.seq
+
+    def _set_sequence_nr(self, number: int) -> None:
+        self.seq = number
 
     # -- what backward calls --------------------------------------------------------------------------------
 
@@ -129,6 +142,21 @@ class Node:
     def tensor_hooks(self, nr: int) -> dict:
         """Hooks of the tensor that is result `nr`; they see and may replace its gradient."""
         return self._extra("tensor").setdefault(nr, {})
+
+
+CLASSES: dict = {}
+
+
+def named(node: Any) -> Any:
+    """A node as users get to see it: of a class that is called like the operator ('MulBackward0'), which is what graph
+    viewers print. Given lazily, so that making nodes costs nothing more."""
+    if type(node) is OpNode or (isinstance(node, OpNode) and type(node).__name__ != node.label()):
+        label = node.label()
+        found = CLASSES.get(label)
+        if found is None:
+            found = CLASSES[label] = type(label, (OpNode,), {"__slots__": (), "__module__": "builtins"})
+        node.__class__ = found
+    return node
 
 
 class GradPlan:
@@ -208,16 +236,36 @@ class OpNode(Node):
         if self.plan.label is not None:
             return self.plan.label
         kernel = self.plan.kernel
-        label = kernel.cache.get("grad_name")
-        if label is None:
-            label = getattr(kernel.op, "grad_name", None) or camel(kernel.op.name)
-            if callable(label):
-                label = label(**kernel.op._checked_arguments(kernel.static, kernel.specs))
-            kernel.cache["grad_name"] = label
-        return label
+        name = kernel.cache.get("grad_name")
+        if name is None:
+            name = getattr(kernel.op, "grad_name", None) or camel(kernel.op.name)
+            if callable(name):
+                name = name(**kernel.op._checked_arguments(kernel.static, kernel.specs))
+            kernel.cache["grad_name"] = name
+        return name
+
+    def label(self) -> str:
+        """The name of the node's class."""
+        return self.name().rsplit("::", 1)[-1]
 
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {id(self):#x}>"
+        return f"<{self.label()} object at {id(self):#x}>"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_saved_"):
+            found = saved_attributes(self).get(name[7:])
+            if found is not None:
+                return found()
+        if name.startswith("_raw_saved_"):
+            positions = saved_positions(self).get(name[11:])
+            if positions is not None:
+                made = [SavedTensor(self, k) for k in positions]
+                return made[0] if len(made) == 1 else tuple(made)
+        raise AttributeError(f"'{self.label()}' object has no attribute '{name}'")
+
+    def __dir__(self) -> list[str]:
+        saved = [f"_saved_{n}" for n in saved_attributes(self)]
+        return sorted({*super().__dir__(), *saved, *(f"_raw_saved_{n}" for n in saved_positions(self))})
 
     @property
     def next_functions(self) -> tuple:
@@ -233,12 +281,21 @@ class OpNode(Node):
             if storage is None:
                 if type(value) is Packed:
                     value = value.unpack()
-            elif storage.version != version:
+            elif storage.version != version and not Mutation.allowed:
                 raise RuntimeError(self._damage(k, storage, version))
             out.append(value)
         if not keep and saved:
             self.saved = None
         return out
+
+    def _saved_tensor(self, value: Value, position: int) -> Any:
+        """A saved value as a tensor on the graph: operand `position`, or result `~position`."""
+        t = Hooks.wrap(value)
+        if position >= 0:
+            connect(t, self.edges[position])
+        else:
+            connect(t, self if ~position == 0 else OutEdge(self, ~position))
+        return t
 
     def _damage(self, k: int, storage: Any, version: int) -> str:
         inputs, outputs = self.plan.inputs, self.plan.outputs
@@ -281,12 +338,7 @@ class OpNode(Node):
             if type(v) is not Value:
                 operands.append(v)
                 continue
-            t = Hooks.wrap(v)
-            if k >= 0:
-                connect(t, self.edges[k])
-            else:
-                connect(t, self if ~k == 0 else OutEdge(self, ~k))
-            operands.append(t)
+            operands.append(self._saved_tensor(v, k))
         operands += [g for g in grads if g is not None]
         return Hooks.apply(found, (), operands, many=True)
 
@@ -300,6 +352,86 @@ def whole_pullback(found: Pullback) -> Pullback:
     return made
 
 
+def saved_positions(node: OpNode) -> dict[str, list[int]]:
+    """PyTorch's name of each saved tensor -> where in `saved` it is."""
+    kernel = node.plan.kernel
+    op = kernel.op
+    names = op.names(kernel.static, len(kernel.specs)) if hasattr(op, "names") else ["self", "other"]
+    out: dict[str, list[int]] = {}
+    for k, position in enumerate(node.plan.inputs):
+        if position < len(kernel.specs) and type(kernel.specs[position]) is not str:
+            name = names[position] if position < len(names) else f"operand{position}"
+            out.setdefault("self" if name == "input" and getattr(op, "method", False) else name, []).append(k)
+    for k, position in enumerate(node.plan.outputs, len(node.plan.inputs)):
+        out["result" if len(kernel.outs) == 1 else f"result{position}"] = [k]
+    return out
+
+
+def saved_attributes(node: OpNode) -> dict[str, Callable]:
+    """What users can read as `_saved_NAME`: saved tensors, and static arguments (dim, keepdim, …)."""
+    kernel = node.plan.kernel
+    statics = getattr(kernel.op, "statics", ())
+    out: dict[str, Callable] = {
+        n: (lambda v=v: v) for n, v in zip(statics, kernel.static, strict=False) if isinstance(v, (int, float, str, tuple, type(None)))
+    }
+    for name, positions in saved_positions(node).items():
+        out[name] = lambda positions=positions: _saved(node, positions)
+    return out
+
+
+def _saved(node: OpNode, positions: list[int]) -> Any:
+    values = node._saved_values(True)
+    where = (*node.plan.inputs, *(~o for o in node.plan.outputs))
+    out = []
+    for k in positions:
+        edge = node.edges[where[k]] if where[k] >= 0 else None
+        leaf = edge is not None and not isinstance(edge, (Node, OutEdge)) and edge._read() is values[k]
+        out.append(edge if leaf else node._saved_tensor(values[k], where[k]))
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+class SavedTensor:
+    """`_raw_saved_NAME`: one saved tensor, for registering hooks of its own."""
+
+    def __init__(self, node: OpNode, position: int) -> None:
+        self._node = node
+        self._position = position
+
+    @property
+    def data(self) -> Any:
+        """The saved tensor."""
+        return _saved(self._node, [self._position])
+
+    def register_hooks(self, pack_hook: Callable, unpack_hook: Callable) -> None:
+        """Replace the saved tensor by what pack_hook makes of it, until backward asks unpack_hook for it."""
+        node, k = self._node, self._position
+        if node.saved is None:
+            raise RuntimeError(FREED)
+        value = node.saved[k][0]
+        if type(value) is Packed:
+            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a time.")
+        packed = pack(Hooks.wrap(value), pack_hook, unpack_hook)
+        node.saved = (*node.saved[:k], (packed, None, 0), *node.saved[k + 1 :])
+
+
+def pack(tensor: Any, pack_hook: Callable, unpack_hook: Callable) -> "Packed":
+    """Let the user's hook pack a tensor (given without history)."""
+    before = MODE.enabled
+    MODE.enabled = False
+    try:
+        version = tensor._s.version
+        packed = pack_hook(tensor)
+        if tensor._s.version != version:
+            raise RuntimeError(
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be "
+                "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need to "
+                "perform in-place operations on the input to a pack hook."
+            )
+    finally:
+        MODE.enabled = before
+    return Packed(packed, unpack_hook, tensor._aval)
+
+
 class WholePullback(Pullback):
     """A pullback that takes all operands and uses no rule."""
 
@@ -307,6 +439,12 @@ class WholePullback(Pullback):
         super().__init__(forward, need, given)
         self.plan = tuple(range(len(forward.specs))), ()
         self.by_rule = False
+
+
+class Mutation:
+    """`torch.autograd.graph.allow_mutation_on_saved_tensors`: saved values never change here, so no check is needed."""
+
+    allowed = False
 
 
 class Packed:
@@ -362,7 +500,7 @@ def damage_text(a: Aval, edge: Any, now: int, expected: int) -> str:
 
 def short_name(node: Node) -> str:
     """A node's name as error messages give it: the operator's. Views are remade as AsStrided by then."""
-    if type(node) is OpNode and getattr(node.plan.kernel.op, "strided", False):
+    if isinstance(node, OpNode) and getattr(node.plan.kernel.op, "strided", False):
         return "AsStrided"
     return operator_name(node)
 
@@ -490,14 +628,15 @@ def accumulator(leaf: Any) -> AccumulateGrad:
 
 
 def public_edge(edge: Any) -> tuple:
+    """(node, result number) as users see it."""
     if edge is None:
         return (None, 0)
     if type(edge) is OutEdge:
-        return (edge.node, edge.nr)
+        return (named(edge.node), edge.nr)
     if isinstance(edge, AccumulateEdge):
         return (accumulator(edge.edges[0]), 0)
     if isinstance(edge, Node):
-        return (edge, 0)
+        return (named(edge), 0)
     return (accumulator(edge), 0)
 
 
@@ -554,3 +693,7 @@ def ones_like(aval: Aval) -> Value:
 
 def zeros_like(aval: Aval) -> Value:
     return record(ZEROS, (("aval", aval),), ())[0]
+
+
+Node.__module__ = GradientEdge.__module__ = "torch.autograd.graph"
+AccumulateGrad.__module__ = SavedTensor.__module__ = "builtins"

@@ -64,7 +64,8 @@ def _flush(trace: Trace, reason: str) -> None:
         else:
             _launch(trace, ready, live)
     except Exception as error:
-        _poison(trace, live, error)
+        if trace.node is node:  # otherwise the results are there, and something interrupted after that
+            _poison(trace, live, error)
         raise
     if stats.COUNTS["nodes"] > MAX_NODES:
         prune()

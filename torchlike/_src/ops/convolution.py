@@ -181,7 +181,9 @@ def input_gradient(g: Any, w: Any, shape: tuple, c: Config) -> Any:
     out = g.shape[2:]
     g, w = wide(g), wide(w)
     k = kind(w.shape, c)
-    if k == "pointwise":
+    if g.dtype.kind in "iu":  # JAX transposes no linear map of integers
+        d = _grouped_columns(g, w, shape, c)
+    elif k == "pointwise":
         d = _batch_product(w.reshape(w.shape[0], -1).T, g.reshape(*g.shape[:2], -1))
         d = unshifted(d.reshape(*shape[:2], *out), (0,) * len(kernel), kernel, c)
         d = unpad_input(d, shape[2:], c)
@@ -198,6 +200,20 @@ def input_gradient(g: Any, w: Any, shape: tuple, c: Config) -> Any:
         spec = jax.ShapeDtypeStruct(shape, g.dtype)
         (d,) = jax.linear_transpose(lambda x: xla_conv(x, w, c), spec)(g)
     return d.astype(dtype)
+
+
+def _grouped_columns(g: Any, w: Any, shape: tuple, c: Config) -> Any:
+    """`input_gradient` by patches, for any number of groups."""
+    n, groups = g.shape[0], c.groups
+    rows = g.reshape(n, groups, g.shape[1] // groups, -1)
+    weights = jnp.broadcast_to(
+        w.reshape(1, groups, w.shape[0] // groups, -1), (n, groups, w.shape[0] // groups, w[0].size)
+    )
+    columns = lax.dot_general(
+        weights, rows, (((2,), (2,)), ((0, 1), (0, 1)))
+    )  # (n, groups, channels * taps, positions)
+    columns = columns.reshape(n, -1, columns.shape[3])
+    return patches_transpose(columns, shape, w.shape[2:], g.shape[2:], c)
 
 
 def weight_gradient(g: Any, x: Any, shape: tuple, c: Config) -> Any:

@@ -578,6 +578,8 @@ def _linalg_lu_factor(A: T, pivot: bool = True):
 def _pivots_to_permutation(pivots: T, rows: int):
     """(..., k) 1-based pivots -> (..., rows): the row that comes to each place."""
     order = jnp.broadcast_to(jnp.arange(rows, dtype=jnp.int32), (*pivots.shape[:-1], rows))
+    if pivots.size == 0:
+        return order.astype(jnp.int64)
 
     def swap(i: Any, order: Any) -> Any:
         j = lax.dynamic_index_in_dim(pivots, i, pivots.ndim - 1, keepdims=True) - 1

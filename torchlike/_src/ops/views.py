@@ -86,7 +86,10 @@ def _expand(base: Array, *, shape: tuple) -> Array:
 
 
 def _expand_write(base: Array, new: Array, *, shape: tuple) -> Array:
-    return new.reshape(base.shape)  # only views without repeated elements are written through
+    # A fill may write through repeated elements: they are all alike, so the first of each will do.
+    lead = new.ndim - base.ndim
+    new = new[(0,) * lead]
+    return new[tuple(slice(0, n) for n in base.shape)]
 
 
 EXPAND = ViewOp("expand", _expand, _expand_write, lambda s, shape: shape, grad_name="ExpandBackward0")

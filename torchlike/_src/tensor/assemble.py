@@ -112,7 +112,7 @@ def _conversion(torch: dict) -> None:
     Tensor.__array_priority__ = 1000
     Tensor.__dlpack__, Tensor.__dlpack_device__ = c.dlpack, c.dlpack_device
     Tensor.__repr__, Tensor.__format__ = c.representation, c.format_
-    Tensor.__deepcopy__, Tensor.__reduce_ex__ = c.deepcopy, c.reduce
+    Tensor.__deepcopy__, Tensor.__copy__, Tensor.__reduce_ex__ = c.deepcopy, c.shallow_copy, c.reduce
     Tensor.backward = backward.tensor_backward
 
 

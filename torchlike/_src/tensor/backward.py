@@ -48,7 +48,7 @@ def _roots(tensors: Sequence[Tensor], grads: Sequence[Any], create: bool, name: 
             raise RuntimeError(NO_GRAD.format(k=k))
         edges.append(edge)
         values.append(g if create else g._read())
-    if len(grads) != len(tensors):
+    if len(edges) < len(tensors):
         raise RuntimeError(f"got {len(tensors)} tensors and {len(grads)} gradients")
     return edges, values
 
@@ -160,7 +160,7 @@ def grad(
     grads = _given(grad_outputs, len(roots))
     keep = create_graph if retain_graph is None else retain_graph
     if not wanted:
-        raise ValueError("grad requires non-empty inputs.")
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if is_grads_batched:
         return _grad_batched(roots, wanted, grads, keep, create_graph, allow_unused, materialize_grads)
     edges, values = _roots(roots, grads, create_graph)

@@ -4,6 +4,7 @@ HOT: `apply`, `apply1`, `apply2` and `attach` run once per operation."""
 
 import gc
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from torchlike._src.ops.kernels import CAST, COPY_INTO
 from torchlike._src.ops.views import fused
 from torchlike._src.storage.storage import Storage, write_view
 from torchlike._src.tensor.rebase import forbidden, regenerate, relative_steps
-from torchlike._src.tensor.tensor import NEW, Tensor, TensorBase, wrap
+from torchlike._src.tensor.tensor import NEW, Tensor, TensorBase, alias, wrap
 
 TRUE1 = (True,)
 NEED2 = {(True, True): (True, True)}
@@ -137,11 +138,28 @@ def record_taped() -> None:
     _local.trace.taped = True
 
 
-class SavedHooks:
-    """torch.autograd.graph.saved_tensors_hooks: set by the autograd surface."""
+class _SavedHooks(threading.local):
+    """torch.autograd.graph.saved_tensors_hooks: the pairs of hooks in force in this thread, innermost last."""
 
-    stack: list = []
-    pack: Any = None
+    def __init__(self) -> None:
+        self.stack: list = []
+        self.disabled: str | None = None
+
+    def pack(self, node: OpNode, operands: Sequence, inputs: tuple, outputs: tuple, results: Sequence) -> None:
+        """Pass the tensors that a new node saved through the innermost pack hook."""
+        hooks = self.stack[-1]
+        tensors = [operands[k] for k in inputs] + [results[k] for k in outputs]
+        saved = list(node.saved)
+        for k, t in enumerate(tensors):
+            if isinstance(t, TensorBase):
+                saved[k] = (tape.pack(alias(t), *hooks), None, 0)
+        for k in range(len(tensors), len(saved)):  # operands that the node keeps only for second derivatives
+            if type(saved[k][0]) is Value:
+                saved[k] = (tape.pack(wrap(saved[k][0]), *hooks), None, 0)
+        node.saved = tuple(saved)
+
+
+SavedHooks = _SavedHooks()
 
 
 # -- writing ------------------------------------------------------------------------------------------------------------
@@ -158,14 +176,15 @@ INFERENCE_INPLACE = (
 )
 
 
-def check_writable(target: Tensor, tracked: bool) -> None:
-    """PyTorch's conditions on a tensor that is about to be modified. `tracked`: the write will be recorded."""
+def check_writable(target: Tensor, tracked: bool, overlap: bool = False) -> None:
+    """PyTorch's conditions on a tensor that is about to be modified. `tracked`: the write will be recorded; `overlap`:
+    elements that share memory are fine (a fill)."""
     if target._is_inference and not MODE.inference:
         raise RuntimeError(INFERENCE_INPLACE)
     if tracked or target._rg:
         check_history(target)
     view = target._view
-    if view is not None and 0 in view.strides and overlaps(target._aval.shape, view.strides):
+    if view is not None and not overlap and 0 in view.strides and overlaps(target._aval.shape, view.strides):
         raise RuntimeError(OVERLAP)
 
 

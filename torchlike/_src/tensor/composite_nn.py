@@ -33,6 +33,8 @@ def _batch_norm(
             raise RuntimeError(f"{name} must be defined in evaluation mode")
         if t is not None and t.numel() != channels:
             raise RuntimeError(f"{name} should contain {channels} elements not {t.numel()}")
+    if input.dim() == 1 and input.numel() == 0:
+        return input.clone(), torch.empty(0, dtype=input.dtype), torch.empty(0, dtype=input.dtype)
     if not training:
         return (internal.batch_norm_eval(input, weight, bias, running_mean, running_var, eps=float(eps)),)
     out, mean, invstd, var = internal.batch_norm_train(input, weight, bias, eps=float(eps))

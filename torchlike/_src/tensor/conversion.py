@@ -16,8 +16,8 @@ from torchlike._src.ops.declare import RawOp
 from torchlike._src.ops.kernels import COPY_INTO, FILL
 from torchlike._src.tensor import printing
 from torchlike._src.tensor.call import apply, cast_to, check_writable, record_taped, write
-from torchlike._src.tensor.creation import fill_number, from_value, resolve_device
-from torchlike._src.tensor.tensor import NEW, SharedStorage, Tensor, TensorBase, share, strided, wrap
+from torchlike._src.tensor.creation import check_number, fill_number, from_value, resolve_device
+from torchlike._src.tensor.tensor import NEW, SharedStorage, Tensor, TensorBase, alias, share, strided, wrap
 from torchlike._src.tensor.views import is_channels_last, make_view, ops
 
 # -- copies -------------------------------------------------------------------------------------------------------------
@@ -81,9 +81,20 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     if b.device != a.device:
         src = move(src, a.device)
     new = apply(COPY_INTO, (("aval", a),), (src,)) if src._aval is not a else clone(src)
-    if new._gf is not None:
-        new._gf.relabel("CopyBackwards")
+    if MODE.enabled and (self._rg or new._rg):
+        # The old contents stay on the graph, with a gradient of zero.
+        new = apply(OVERWRITE, (), (self, new))
+        if new._gf is not None:
+            new._gf.relabel("torch::autograd::CopyBackwards")
     return write(self, new, fit=False)
+
+
+def _overwrite(old: Any, new: Any) -> Any:
+    return new
+
+
+OVERWRITE = RawOp(_overwrite, "overwrite", linear=True, grad_name="torch::autograd::CopyBackwards")
+OVERWRITE.infer = lambda static, specs: (specs[0],)  # type: ignore[method-assign]
 
 
 def _check_expandable(source: tuple, target: tuple) -> None:
@@ -102,7 +113,7 @@ def _check_expandable(source: tuple, target: tuple) -> None:
             )
 
 
-def fill_(self: Tensor, value: Any) -> Tensor:
+def fill_(self: Tensor, value: Any, zero: bool = False) -> Tensor:
     """Overwrite every element with a number (or a 0-dim tensor)."""
     if isinstance(value, TensorBase):
         if value._aval.ndim:
@@ -110,15 +121,20 @@ def fill_(self: Tensor, value: Any) -> Tensor:
                 f"fill_ only supports 0-dimension value tensor but got tensor with {value._aval.ndim} dimensions."
             )
         check_writable(self, value._rg)
-        return write(self, apply(COPY_INTO, (("aval", self._aval),), (value,)))
-    check_writable(self, False)
+        new = apply(COPY_INTO, (("aval", self._aval),), (value,))
+        if MODE.enabled and (self._rg or new._rg):
+            new = apply(OVERWRITE, (), (self, new))
+            new._gf.relabel("FillBackward3")
+        return write(self, new)
+    check_writable(self, False, overlap=True)
     value = getattr(value, "item", lambda: value)()
     a = self._aval
+    check_number(value, a.dtype)
     if a.device.type == "meta":
         return self
     target = dt.require_numpy(a.dtype)
     if isinstance(value, complex) and not a.dtype.is_complex:
-        raise RuntimeError(f"value cannot be converted to type {a.dtype.cpp_name} without overflow")
+        value = bool(value) if a.dtype is dt.bool_ else value.real
     if a.numel <= 4096:
         with np.errstate(all="ignore"):
             new = from_value(a, np.full(a.shape, fill_number(value, target), target))
@@ -126,18 +142,15 @@ def fill_(self: Tensor, value: Any) -> Tensor:
         new = apply(FILL, (("aval", a),), (value,))
     if self._rg and MODE.enabled:
         # History ends here: the old contents no longer matter, but the tensor stays on the graph.
-        from torchlike._src.ops.declare import OPS
-
-        if "_fill_all" in OPS:
-            new = apply(OPS["_fill_all"], (), (self, value))
-        else:
-            new = self * 0 + new.detach() if a.numel else new
+        new = apply(OVERWRITE, (), (self, new))
+        if new._gf is not None:
+            new._gf.relabel("ZeroBackward0" if zero else "FillBackward2")
     return write(self, new)
 
 
 def zero_(self: Tensor) -> Tensor:
     """Overwrite every element with zero."""
-    return fill_(self, 0)
+    return fill_(self, 0, zero=True)
 
 
 # -- dtype and device ---------------------------------------------------------------------------------------------------
@@ -472,11 +485,27 @@ class grad_off:
         MODE.enabled = self.before
 
 
-def rebuild(array: np.ndarray, dtype_name: str, requires_grad: bool, cls: type | None, state: dict | None) -> Tensor:
+def shallow_copy(self: Tensor) -> Tensor:
+    """copy.copy: another tensor over the same memory."""
+    new = alias(self)
+    new.__class__ = type(self)
+    if self._is_param:
+        new._is_param = True
+    new._rg = self._rg
+    new.__dict__.update({k: v for k, v in self.__dict__.items() if not k.startswith("_")})
+    return new
+
+
+def rebuild(
+    array: np.ndarray, dtype_name: str, requires_grad: bool, cls: type | None, state: dict | None, geometry: tuple | None = None
+) -> Tensor:
     """What an unpickled tensor is made by."""
     from torchlike._src.tensor.creation import as_subclass, from_array
+    from torchlike._src.tensor.views import as_strided
 
     t = from_array(array, dt.by_name(dtype_name))
+    if geometry is not None:
+        t = as_strided(t, *geometry).detach()
     t._rg = requires_grad
     if cls is not None:
         t = as_subclass(t, cls)
@@ -486,17 +515,11 @@ def rebuild(array: np.ndarray, dtype_name: str, requires_grad: bool, cls: type |
 
 
 def reduce(self: Tensor, protocol: Any) -> tuple:
-    if self._gf is not None:
-        raise _non_leaf_pickle()
     state = {k: v for k, v in self.__dict__.items() if not k.startswith("_")}
     cls = None if type(self) is Tensor else type(self)
-    array = np.ascontiguousarray(self._host()).reshape(self._aval.shape)
-    return rebuild, (array, self._aval.dtype.name, self._rg, cls, state or None)
-
-
-def _non_leaf_pickle() -> Exception:
-    return RuntimeError(
-        "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing process "
-        "boundaries.  If you just want to transfer the data, call detach() on the tensor before serializing (e.g., putting it "
-        "on the queue)."
-    )
+    a, view = self._aval, self._view
+    if view is not None and self._s.value.aval.dtype is a.dtype and 0 not in a.shape:
+        array = np.ascontiguousarray(host_array(self._s.value)).reshape(-1)
+        return rebuild, (array, a.dtype.name, self._rg, cls, state or None, (a.shape, view.strides, view.offset))
+    array = np.ascontiguousarray(self._host()).reshape(a.shape)
+    return rebuild, (array, a.dtype.name, self._rg, cls, state or None)

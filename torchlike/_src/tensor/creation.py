@@ -102,7 +102,9 @@ def array_from(data: Any, dtype: DType | None) -> np.ndarray:
     target = None if dtype is None else require_numpy(dtype)
     kind = type(data)
     if kind is float:
-        return np.array(data, target or default_dtype().np)
+        if target is not None and target.kind in "iu":
+            check_element(data, target)
+        return np.array(data).astype(target or default_dtype().np)
     if kind is bool:
         return np.array(data, target or np.bool_)
     if kind is int:
@@ -110,6 +112,8 @@ def array_from(data: Any, dtype: DType | None) -> np.ndarray:
             return integer_array(data, target)
         return integer_array(data, np.dtype(np.int64))
     if kind is complex:
+        if target is not None and target.kind not in "cb":
+            raise TypeError(NOT_COMPLEX[target.kind in "iu"])
         return np.array(data, target or dt.default_complex_dtype().np)
     if isinstance(data, np.ndarray):
         array = data
@@ -131,8 +135,21 @@ def integer_array(data: int, target: np.dtype) -> np.ndarray:
     if not -(1 << 63) <= data < 1 << 64 or (data >= 1 << 63 and target.kind != "u"):
         if target.kind in "fc":
             return np.array(float(data), target)
-        raise RuntimeError("Overflow when unpacking long long")
+        raise ValueError("Overflow when unpacking long long")
+    if target.kind in "iu" and target.itemsize < 8:
+        check_element(data, target)
     return np.array(data).astype(target)
+
+
+NOT_COMPLEX = ("must be real number, not complex", "'complex' object cannot be interpreted as an integer")
+
+
+def check_element(data: Any, target: np.dtype) -> None:
+    """RuntimeError if a number does not fit in an integer dtype; negative whole numbers wrap in unsigned ones."""
+    limits = np.iinfo(target)
+    low = limits.min if limits.min or isinstance(data, float) else -limits.max
+    if not low <= data <= limits.max:
+        raise RuntimeError(f"value cannot be converted to type {target.name} without overflow")
 
 
 def cast_host(array: np.ndarray, target: np.dtype | None) -> np.ndarray:
@@ -169,6 +186,11 @@ def sequence_array(data: Any, target: np.dtype | None) -> np.ndarray:
     if array.dtype.kind in "US":
         raise ValueError("too many dimensions 'str'")
     if target is not None:
+        if target.kind in "iu" and array.dtype.kind in "iuf" and array.size and not isinstance(leaf, np.generic):
+            for extreme in (array.min(), array.max()):
+                check_element(extreme.item(), target)
+        if array.dtype.kind == "c" and target.kind not in "cb":
+            raise TypeError(NOT_COMPLEX[target.kind in "iu"])
         return cast_host(array, target)
     if isinstance(leaf, (np.generic, np.ndarray)):
         return cast_host(array, dt.from_numpy(array.dtype).np)
@@ -190,7 +212,7 @@ def object_array(array: np.ndarray, target: np.dtype | None) -> np.ndarray:
         if not isinstance(item, (int, float, complex)):
             raise RuntimeError(f"Could not infer dtype of {type(item).__name__}")
     if any(isinstance(item, int) and not -(1 << 63) <= item < 1 << 63 for item in flat):
-        raise RuntimeError("Overflow when unpacking long long")
+        raise ValueError("Overflow when unpacking long long")
     return cast_host(np.array([getattr(i, "item", lambda i=i: i)() for i in flat]).reshape(array.shape), target)
 
 
@@ -345,6 +367,36 @@ def filled(shape: tuple[int, ...], number: Any, dtype: DType, device: Any, requi
     return finish(t, requires_grad)
 
 
+CPP_NAMES = {
+    dt.int64: "int64_t", dt.int32: "int", dt.int16: "int16_t", dt.int8: "int8_t", dt.uint8: "uint8_t", dt.float16: "c10::Half",
+    dt.bfloat16: "c10::BFloat16", dt.float32: "float", dt.float64: "double", dt.uint16: "uint16_t", dt.uint32: "uint32_t",
+    dt.uint64: "uint64_t",
+}  # fmt: skip
+
+
+def check_number(number: Any, dtype: DType, name: str | None = None) -> None:
+    """RuntimeError if a Python number cannot be an element of `dtype`. Negative ones wrap in unsigned types, as in C."""
+    if dtype.is_complex or dtype is dt.bool_ or isinstance(number, bool):
+        return
+    if isinstance(number, complex):
+        fits = not number.imag
+        number = number.real
+    else:
+        fits = True
+    if fits and dtype.is_floating_point:
+        # Narrower ones become infinite.
+        fits = dtype is not dt.float32 or number != number or math.isinf(number) or abs(number) <= FLOAT32_MAX
+    elif fits:
+        limits = np.iinfo(dtype.np)
+        low = limits.min if limits.min else -limits.max
+        fits = number == number and low <= number <= limits.max
+    if not fits:
+        raise RuntimeError(f"value cannot be converted to type {name or CPP_NAMES.get(dtype, dtype.name)} without overflow")
+
+
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+
 def fill_number(number: Any, target: np.dtype) -> Any:
     """A number as an element of `target`, wrapping integers as C does."""
     if target.kind in "iu" and isinstance(number, int):
@@ -408,7 +460,11 @@ def full(
     shape = sizes((size,))
     if out is not None:
         return out_filled(out, shape, fill_value)
-    return filled(shape, fill_value, dtype or number_dtype(fill_value), device, requires_grad)
+    dtype = dtype or number_dtype(fill_value)
+    check_number(fill_value, dtype)
+    if isinstance(fill_value, complex) and not dtype.is_complex:
+        fill_value = bool(fill_value) if dtype is dt.bool_ else fill_value.real
+    return filled(shape, fill_value, dtype, device, requires_grad)
 
 
 def number_dtype(number: Any) -> DType:

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +12,9 @@ from torchlike._src.autograd.grad_mode import MODE
 from torchlike._src.core import dtype as dt
 from torchlike._src.core import info, promotion
 from torchlike._src.core.errors import broadcast_shapes, canonical_dim, public_broadcast_shapes
+from torchlike._src.storage.storage import contiguous_strides
 from torchlike._src.tensor import views
-from torchlike._src.tensor.call import check_writable, write, write_out
+from torchlike._src.tensor.call import check_history, check_writable, count_write, write, write_out
 from torchlike._src.tensor.creation import from_array, tensor
 from torchlike._src.tensor.publish import PUBLIC, inplace_method, python_number
 from torchlike._src.tensor.tensor import Tensor, TensorBase
@@ -568,11 +570,29 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
 
 
 
-def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = (), stride: Any = ()) -> Tensor:
-    """Share the storage of another tensor."""
-    if not isinstance(source, TensorBase):
-        raise NotImplementedError("torchlike: Tensor.set_ takes a tensor")
-    self.data = source
+def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
+    """Take the memory of another tensor or of a storage (with another geometry), or none at all."""
+    if source is None:
+        new = from_array(np.zeros(0, self._aval.dtype.np), self._aval.dtype)
+    elif isinstance(source, TensorBase):
+        new = source
+    elif hasattr(source, "_storage"):
+        new = from_array(np.zeros(0, self._aval.dtype.np), self._aval.dtype)
+        new._s, new._aval = source._storage, source._storage.value.aval
+        if size is None:
+            new = views.reshape(new, (-1,))
+    else:
+        raise TypeError(f"set_(): argument 'source' must be a tensor or a storage, not {type(source).__name__}")
+    if new._aval.dtype is not self._aval.dtype:
+        raise RuntimeError(
+            f"Could not set tensor of type {new._aval.dtype.cpp_name} to a tensor of type {self._aval.dtype.cpp_name}"
+        )
+    if size is not None:
+        shape = views.sizes((size,))
+        new = views.as_strided(new.detach(), shape, contiguous_strides(shape) if stride is None else stride, storage_offset)
+    elif storage_offset:
+        raise NotImplementedError("torchlike: Tensor.set_ with an offset and no size")
+    self.data = new.detach()
     return self
 
 
@@ -597,21 +617,22 @@ def resize_as_(self: Tensor, tensor: Tensor, memory_format: Any = None) -> Tenso
 
 
 def _inplace_view(function: Any, name: str) -> Any:
-    def method(self: Tensor, *args: Any) -> Tensor:
-        if self._rg and self._gf is None and MODE.enabled:
-            check_writable(self, False)
-        new = function(self, *args)
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if self._rg:
+            check_history(self)
+        new = function(self, *args, **kwargs)
         self._view, self._aval = new._view, new._aval
         self._vb = self._vv = None
-        if new._rg:
-            self._gf = new._gf
-        if self._base_tensor is None:
-            base = views.alias_base(new)
-            base._rg, base._gf = False, None
-            self._base_tensor = None
+        if new._gf is not None:
+            node = new._gf
+            node.relabel(re.sub(r"\d$", lambda m: str(int(m[0]) + (3 if name == "squeeze_" else 1)), node.name()))
+            self._gf = node
+        count_write(self)
+        self._vversion = self._s.version
         return self
 
     method.__name__ = name
+    method.__doc__ = f"{name.removesuffix('_')}, changing this tensor's own geometry; other tensors of its memory keep theirs."
     return method
 
 

@@ -16,7 +16,7 @@ from torchlike._src.ops.declare import OPS
 from torchlike._src.ops.indexing import check_index_values
 from torchlike._src.tensor.call import apply, check_writable, write
 from torchlike._src.tensor.conversion import copy_, fill_
-from torchlike._src.tensor.creation import array_from, from_array
+from torchlike._src.tensor.creation import array_from, check_number, from_array
 from torchlike._src.tensor.tensor import HOST_VIEW, SharedStorage, Tensor, TensorBase
 from torchlike._src.tensor.views import expand, geometry, make_view, ops, reshape, select_view, slice_view, unsqueeze
 
@@ -44,10 +44,10 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         value = _number(self, value)
     if type(index) is int:
         view, tensors = _select(self, 0, index), None
-    elif type(index) is slice and _is_whole(index, self._aval.shape):
-        view, tensors = self, None
     else:
-        if type(index) is not int and _masked_put(self, index, value):
+        if type(index) is slice:
+            index = (index,)
+        if _masked_put(self, index, value):
             return
         view, tensors = basic(self, index, alias=False)
     if tensors is None:
@@ -60,7 +60,7 @@ def _number(self: Tensor, value: Any) -> Any:
     """A Python number to be assigned; PyTorch takes NumPy's integers, but no other sequences and scalars."""
     if isinstance(value, (bool, int, float, complex)):
         if isinstance(value, complex) and not self._aval.dtype.is_complex:
-            raise RuntimeError(f"value cannot be converted to type {self._aval.dtype.cpp_name} without overflow")
+            check_number(value, self._aval.dtype)
         return value
     if isinstance(value, np.integer):
         return int(value)
@@ -70,10 +70,6 @@ def _number(self: Tensor, value: Any) -> Any:
 def _type_name(value: Any) -> str:
     kind = type(value)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-
-
-def _is_whole(i: slice, shape: tuple) -> bool:
-    return bool(shape) and i.start in (None, 0) and i.stop is None and i.step in (None, 1)
 
 
 MASKED_FILL = OPS["masked_fill"]
@@ -114,7 +110,7 @@ def _masked_put(self: Tensor, index: Any, value: Any) -> bool:
     a = view._aval
     if isinstance(value, TensorBase):
         if value._aval.dtype.is_complex and not a.dtype.is_complex:
-            raise RuntimeError(f"value cannot be converted to type {a.dtype.cpp_name} without overflow")
+            check_number(value.item(), a.dtype)
         value = reshape(value, ()).to(a.device, a.dtype)
     elif a.dtype.category == dt.INT:
         value = int(value)
@@ -184,7 +180,7 @@ def basic(self: Tensor, index: Any, alias: bool = True) -> tuple[Tensor, list | 
         raise IndexError(f"too many indices for tensor of dimension {ndim}")
     t = self
     d = 0
-    original = 0  # the dimension in self, which error messages name
+    original = 0  # the dimension as error messages name it: new ones count
     tensors: list = []
     advanced = False
     for i in index:
@@ -203,6 +199,7 @@ def basic(self: Tensor, index: Any, alias: bool = True) -> tuple[Tensor, list | 
         elif i is None:
             t = unsqueeze(t, d)
             d += 1
+            original += 1
             tensors.append(None)
         elif i is Ellipsis:
             skip = ndim - consumed
@@ -214,6 +211,7 @@ def basic(self: Tensor, index: Any, alias: bool = True) -> tuple[Tensor, list | 
             tensors.append(from_array(np.zeros(1 if i else 0, np.int64)))
             advanced = True
             d += 1
+            original += 1
         elif isinstance(i, TensorBase):
             a = i._aval
             if a.dtype in MASKS:
@@ -228,7 +226,8 @@ def basic(self: Tensor, index: Any, alias: bool = True) -> tuple[Tensor, list | 
                     d += 1
             elif a.dtype.category != dt.INT or (a.ndim and a.dtype not in WIDE):
                 raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-            elif a.ndim == 0 and not advanced and _concrete(i):
+            elif a.ndim == 0 and (advanced or _concrete(i) or not _last(index, i)):
+                # A pending index alone is not read: it is an index tensor, of the same result.
                 n = t._aval.shape[d]
                 k = int(i._host())
                 if not -n <= k < n:
@@ -271,6 +270,12 @@ def basic(self: Tensor, index: Any, alias: bool = True) -> tuple[Tensor, list | 
 
 MASKS = {dt.bool_, dt.uint8}
 WIDE = {dt.int64, dt.int32}
+
+
+def _last(index: tuple, i: Tensor) -> bool:
+    """Whether no tensor or sequence comes after `i`."""
+    rest = index[[j is i for j in index].index(True) + 1 :]
+    return all(j is None or j is Ellipsis or type(j) in (int, slice) for j in rest)
 
 
 def _concrete(i: Tensor) -> bool:

@@ -195,7 +195,7 @@ class Tensor(TensorBase):
         edge = self._edge()
         if edge is self:
             return None
-        return edge.node if type(edge) is OutEdge else edge
+        return tape.named(edge.node if type(edge) is OutEdge else edge)
 
     @property
     def output_nr(self) -> int:

@@ -450,7 +450,7 @@ def expand(self: Tensor, *size: Any, implicit: bool = False) -> Tensor:
     new, new_strides = [], []
     for k, n in enumerate(target):
         if k < lead:
-            if n < 0:
+            if n < 0 and k < lead:
                 raise RuntimeError(
                     f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension {k}"
                 )

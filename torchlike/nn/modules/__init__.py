@@ -13,6 +13,7 @@ from torchlike.nn.modules.flatten import *
 from torchlike.nn.modules.fold import *
 from torchlike.nn.modules.instancenorm import *
 from torchlike.nn.modules.linear import *
+from torchlike.nn.modules.linear_cross_entropy_options import LinearCrossEntropyOptions
 from torchlike.nn.modules.loss import *
 from torchlike.nn.modules.normalization import *
 from torchlike.nn.modules.padding import *

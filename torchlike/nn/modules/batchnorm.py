@@ -1,5 +1,6 @@
 """Batch normalization."""
 
+import sys
 from typing import Any
 
 from torchlike._src.core.device import device as Device
@@ -253,7 +254,7 @@ class SyncBatchNorm(_BatchNorm):
 
     def forward(self, input: Tensor) -> Tensor:
         """As BatchNorm; with several processes not implemented."""
-        distributed = getattr(torch, "distributed", None)
+        distributed = sys.modules.get("torchlike.distributed")  # not loaded: one process
         if self.training and distributed is not None and distributed.is_available() and distributed.is_initialized():
             if distributed.get_world_size(self.process_group) > 1:
                 raise NotImplementedError("torchlike: SyncBatchNorm over more than one process")

@@ -89,7 +89,12 @@ def _update(op: RawOp, grads: Sequence[Tensor], *leading: Any) -> None:
                 once[id(g._s)] = g
         values = record(op, (), (*leading, *(g._read() for g in once.values())))
         for g, value in zip(once.values(), values, strict=True):
-            write(g, wrap(value), fit=False)
+            if g._view is None:  # HOT: what `write` comes to for a base tensor without gradient recording
+                storage = g._s
+                storage.value = value
+                storage.version += 1
+            else:
+                write(g, wrap(value), fit=False)
         grads = again
 
 
