@@ -1,7 +1,5 @@
 """torch.optim: optimizers, learning rate schedules and weight averaging."""
 
-import sys as _sys
-
 from torchlike.optim._adafactor import Adafactor as Adafactor
 from torchlike.optim._muon import Muon as Muon
 from torchlike.optim._stateless import swap_in_optimizer_params_and_state as swap_in_optimizer_params_and_state
@@ -26,12 +24,11 @@ from torchlike.optim import swa_utils as swa_utils  # isort: skip
 for _class in (Adafactor, Muon):
     _class.__module__ = __name__  # their files are private, as in PyTorch
 
-# The files of single optimizers are no attributes of torch.optim in PyTorch (`from torch.optim.adam import Adam` works).
-for _name in [
-    n for n, v in globals().items() if type(v) is type(_sys) and n not in ("lr_scheduler", "swa_utils", "_sys")
-]:
-    if not _name.startswith("_"):
-        del globals()[_name]
+# In PyTorch the modules of single optimizers are no attributes of torch.optim; they are imported by their path.
+for (
+    _name
+) in "adadelta adagrad adam adamax adamw asgd lbfgs nadam optimizer radam rmsprop rprop sgd sparse_adam".split():
+    del globals()[_name]
 del _class, _name
 
 __all__ = [

@@ -149,11 +149,14 @@ def worth_compiling(trace: Trace, node: TreeNode, live: tuple[int, ...]) -> str 
 
 def _launch(trace: Trace, ready: Any, live: tuple[int, ...]) -> None:
     leaves = trace.leaves
-    args: list[Any] = [
-        np.array(trace.floats, np.float64),
-        np.array(trace.ints, np.int64),
-        np.array(trace.complexes, np.complex128),
-    ]
+    args: list[Any] = []
+    if trace.floats:
+        args.append(np.array(trace.floats, np.float64))
+    if trace.ints:
+        args.append(np.array(trace.ints, np.int64))
+    if trace.complexes:
+        args.append(np.array(trace.complexes, np.complex128))
+    packs = len(args)
     args += [v.array for v in leaves]
     if not ready.donate:
         stats.COUNTS["launches"] += 1
@@ -165,7 +168,7 @@ def _launch(trace: Trace, ready: Any, live: tuple[int, ...]) -> None:
         # Someone still reads this value or its array (4: the value, args, the name here, the call's own argument): the
         # program consumes a copy instead.
         if counts[k] > UNREFERENCED or type(array) is np.ndarray or getrefcount(array) > 4:
-            args[3 + k] = backend.fresh_copy(array)
+            args[packs + k] = backend.fresh_copy(array)
             stats.COUNTS["copies"] += 1
     del counts
     with program.Quiet():
@@ -266,7 +269,11 @@ def _sweep(root: TreeNode, horizon: int, keep: set) -> int:
     for n in reversed(order):
         n.children = {k: c for k, c in n.children.items() if kept[c]}
         kept[n] = bool(n.children) or n.used >= horizon > 0 or n in keep
-        count += kept[n]
+        count += kept[n] and n is not root
+        if not kept[n]:
+            for p in n.programs:
+                program.PROGRAMS.pop(p, None)
+            n.programs = []
     return count
 
 

@@ -86,7 +86,8 @@ def plan_of(node: TreeNode) -> Plan:
 
 
 def build(plan: Plan, live: tuple[int, ...]) -> Any:
-    """The Python function of a program: (floats, ints, complexes, *leaves) -> list of live results."""
+    """The Python function of a program: (*packs of numbers, *leaves) -> list of live results. A pack that would be empty is
+    left out: even an empty argument costs a transfer."""
     entries = plan.needed(live)
     first_use = {(e.kernel, e.refs): e for e in entries}
     partners: dict[int, list] = {}  # id(forward entry) -> its pullback entries that want jax.vjp's residuals
@@ -101,7 +102,12 @@ def build(plan: Plan, live: tuple[int, ...]) -> Any:
                 partners.setdefault(id(partner), []).append(e)
                 paired[id(e)] = partner
 
-    def run(floats: Any, ints: Any, complexes: Any, *leaves: Any) -> list:
+    def run(*args: Any) -> list:
+        given = iter(args)
+        floats = next(given) if plan.floats else None
+        ints = next(given) if plan.ints else None
+        complexes = next(given) if plan.complexes else None
+        leaves = tuple(given)
         values: dict[int, Any] = {}
         pulls: dict[tuple, Any] = {}
 
@@ -170,12 +176,17 @@ def compile_program(node: TreeNode, live: tuple[int, ...], dead: tuple[int, ...]
     if not loaded:
         run = build(plan, live)
         args: list[Any] = [
-            jax.ShapeDtypeStruct((plan.floats,), np.float64),
-            jax.ShapeDtypeStruct((plan.ints,), np.int64),
-            jax.ShapeDtypeStruct((plan.complexes,), np.complex128),
+            jax.ShapeDtypeStruct((count,), kind)
+            for count, kind in (
+                (plan.floats, np.float64),
+                (plan.ints, np.int64),
+                (plan.complexes, np.complex128),
+            )
+            if count
         ]
+        packs = len(args)
         args += [jax.ShapeDtypeStruct(a.shape, a.dtype.np) for a in plan.leaf_specs]
-        donated = tuple(3 + k for k in donate)
+        donated = tuple(packs + k for k in donate)
         with jax.enable_x64(True), backend.matmul_precision():
             lowered = jax.jit(run, donate_argnums=donated, keep_unused=True).lower(*args)
             traced = time.perf_counter()
@@ -188,9 +199,12 @@ def compile_program(node: TreeNode, live: tuple[int, ...], dead: tuple[int, ...]
     took = time.perf_counter() - began
     stats.COUNTS["compile_seconds"] += took
     program = Program(executable, live, donate)
+    PROGRAMS[program] = node
     node.programs.append(program)
     if len(node.programs) > 8:
-        del node.programs[0]
+        PROGRAMS.pop(node.programs.pop(0), None)
+    if len(PROGRAMS) > MAX_PROGRAMS:
+        _forget_programs()
     report.compiled(node, plan, live, reason, took, loaded)
     return program
 
@@ -216,17 +230,40 @@ def donations(plan: Plan, live: tuple[int, ...], dead: tuple[int, ...]) -> tuple
     return tuple(chosen)
 
 
+PROGRAMS: dict[Program, TreeNode] = {}
+MAX_PROGRAMS = 1000
+"""Programs in memory: an executable takes from a hundred kilobytes to some megabytes."""
+
+
+def _forget_programs() -> None:
+    """Drop the half of the programs whose paths were taken longest ago."""
+    by_age = sorted(PROGRAMS.items(), key=lambda item: item[1].used)
+    for program, node in by_age[: len(by_age) // 2]:
+        node.programs = [p for p in node.programs if p is not program]
+        del PROGRAMS[program]
+
+
+try:  # the C functions under the signal module: its own wrap numbers in enums, which costs as much as a small launch
+    from _signal import getsignal as _get_handler
+    from _signal import signal as _set_handler
+except ImportError:
+    from signal import getsignal as _get_handler
+    from signal import signal as _set_handler
+SIGINT = int(signal.SIGINT)
+MAIN_THREAD = threading.main_thread().ident
+
+
 class Quiet:
     """Holds back Ctrl-C while a program that consumes its inputs runs and its results are stored."""
 
     def __enter__(self) -> None:
         self.hit = False
         self.before: Any = None
-        if threading.current_thread() is threading.main_thread():
-            before = signal.getsignal(signal.SIGINT)
+        if threading.get_ident() == MAIN_THREAD:
+            before = _get_handler(SIGINT)
             if callable(before):
                 try:
-                    signal.signal(signal.SIGINT, self._note)
+                    _set_handler(SIGINT, self._note)
                     self.before = before
                 except ValueError:  # not the main interpreter
                     pass
@@ -236,7 +273,7 @@ class Quiet:
 
     def __exit__(self, *unused: object) -> None:
         if self.before is not None:
-            signal.signal(signal.SIGINT, self.before)
+            _set_handler(SIGINT, self.before)
             if self.hit:
                 signal.raise_signal(signal.SIGINT)
 

@@ -671,6 +671,8 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     shape, strides, offset = geometry(self)
     d = canonical_dim(dimension, len(shape))
     extent = shape[d] if shape else 1
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
     if size > extent:
         raise RuntimeError(f"maximum size for tensor at dimension {d} is {extent} but size is {size}")
     if step <= 0:

@@ -1,0 +1,117 @@
+"""Optimizers and the engine: one program per step, nothing compiled for a new learning rate, optax."""
+
+import copy
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import torchlike as torch
+from compat_tests.harness import tensor
+from torchlike.interop.optax import OptaxOptimizer
+
+SHAPES = [(40, 30), (30,), (4, 20, 6), (300,)]
+SETTINGS = [
+    ("SGD", {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
+    ("Adam", {"amsgrad": True}),
+    ("AdamW", {}),
+    ("Adamax", {}),
+    ("NAdam", {}),
+    ("RAdam", {}),
+    ("Adagrad", {"lr_decay": 0.1}),
+    ("Adadelta", {}),
+    ("RMSprop", {"centered": True, "momentum": 0.5}),
+    ("Rprop", {}),
+    ("ASGD", {"t0": 3}),
+    ("Adafactor", {}),
+]
+
+
+def steps(optimizer, params, count=8):
+    for i in range(count):
+        for k, p in enumerate(params):
+            p.grad = tensor(torch, tuple(p.shape), seed=10 * i + k) + 0.1 * p.detach()
+        optimizer.step()
+        for group in optimizer.param_groups:
+            group["lr"] *= 0.9
+
+
+@pytest.mark.parametrize("name, options", SETTINGS)
+def test_compiled_steps_equal_direct_ones(name, options):
+    results = []
+    for direct in (False, True):
+        with torch.direct_mode(direct):
+            params = [tensor(torch, s, seed=k, requires_grad=True) for k, s in enumerate(SHAPES)]
+            optimizer = getattr(torch.optim, name)(params, lr=0.1, **options)
+            steps(optimizer, params)
+            results.append([p.detach().numpy() for p in params])
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+
+
+def test_a_step_is_one_program_and_a_new_rate_compiles_nothing():
+    w, b = tensor(torch, (30, 40), seed=1, requires_grad=True), torch.zeros(40, requires_grad=True)
+    x = tensor(torch, (64, 30), seed=2)
+    optimizer = torch.optim.AdamW([{"params": [w]}, {"params": [b], "weight_decay": 0.0}], lr=0.1)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 50)
+
+    def step():
+        optimizer.zero_grad()
+        torch.tanh(x @ w + b).square().mean().backward()
+        optimizer.step()
+        schedule.step()
+
+    for _ in range(4):
+        step()
+    before = dict(torch.stats())
+    for _ in range(10):
+        step()
+    after = torch.stats()
+    assert after["compiles"] == before["compiles"]
+    assert after["launches"] - before["launches"] == 10
+
+
+def test_parameters_share_one_step_count():
+    params = [tensor(torch, (3,), seed=k, requires_grad=True) for k in range(5)]
+    optimizer = torch.optim.Adam(params)
+    steps(optimizer, params, 2)
+    assert len({id(optimizer.state[p]["step"]._s.value) for p in params}) == 1
+    saved = copy.deepcopy(optimizer.state_dict())
+    optimizer.load_state_dict(saved)
+    assert len({id(optimizer.state[p]["step"]._s.value) for p in params}) == 1
+    optimizer.state[params[0]]["step"].add_(5)
+    steps(optimizer, params, 1)
+    assert [optimizer.state[p]["step"].item() for p in params] == [8, 3, 3, 3, 3]
+
+
+@pytest.mark.parametrize(
+    "transformation",
+    [
+        optax.adam(0.1),
+        optax.chain(optax.clip_by_global_norm(0.5), optax.lion(0.01)),
+        optax.inject_hyperparams(optax.sgd)(learning_rate=0.1, momentum=0.9),
+        optax.adamw(optax.cosine_decay_schedule(0.1, 20)),
+    ],
+    ids=["adam", "lion", "injected", "scheduled"],
+)
+def test_optax(transformation):
+    x = np.random.RandomState(0).standard_normal((8, 3)).astype("float32")
+    w, b = torch.ones(3, 2, requires_grad=True), torch.zeros(2, requires_grad=True)
+    ours = OptaxOptimizer([w, b], transformation)
+    theirs = [jnp.ones((3, 2)), jnp.zeros(2)]
+    state = transformation.init(theirs)
+    gradient = jax.jit(jax.grad(lambda p: ((x @ p[0] + p[1]) ** 2).mean()))
+    for i in range(8):
+        ours.zero_grad()
+        ((torch.tensor(x) @ w + b) ** 2).mean().backward()
+        ours.step()
+        updates, state = transformation.update(gradient(theirs), state, theirs)
+        theirs = optax.apply_updates(theirs, updates)
+        if i == 4:
+            saved = copy.deepcopy(ours.state_dict())
+            ours = OptaxOptimizer([w, b], transformation)
+            ours.load_state_dict(saved)
+    np.testing.assert_allclose(w.detach().numpy(), theirs[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(b.detach().numpy(), theirs[1], rtol=1e-5, atol=1e-6)
