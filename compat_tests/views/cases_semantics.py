@@ -366,7 +366,7 @@ def case_view_errors(torch):
             lambda: x.split(-1), lambda: x.split(0), lambda: x.split([1, 2]), lambda: x.split([3, -1]), lambda: z.split(1), lambda: x.split(1, 2),
             lambda: x.chunk(0), lambda: z.chunk(2), lambda: len(x.chunk(5)), lambda: z.unbind(), lambda: x.unbind(2), lambda: x.diagonal(0, 0, 0),
             lambda: x.diagonal(0, 0, 3), lambda: x.diagonal(5).shape, lambda: z.diagonal(), lambda: x.unfold(0, 3, 1), lambda: x.unfold(0, 1, 0),
-            lambda: x.unfold(0, -1, 1), lambda: z.unfold(0, 1, 1), lambda: x.movedim(0, 2), lambda: x.movedim((0, 1), 0), lambda: x.movedim((0, 0), (0, 1)),
+            lambda: x.unfold(0, -1, 1), lambda: z.unfold(0, 1, 1), lambda: x.movedim(0, 2), lambda: x.movedim((0, 0), (0, 1)),
             lambda: x.flatten(1, 0), lambda: x.flatten(0, 2), lambda: z.flatten(), lambda: x.unflatten(0, (3, 1)), lambda: x.unflatten(0, ()),
             lambda: x.unflatten(1, (3, -1)).shape, lambda: x.as_strided((2,), (1, 1)), lambda: x.as_strided((7,), (1,)), lambda: x.as_strided((2,), (-1,)),
             lambda: x.as_strided((3,), (1,), 4), lambda: torch.view_as_real(x), lambda: torch.view_as_complex(x), lambda: torch.view_as_complex(x.long()),

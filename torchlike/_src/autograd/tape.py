@@ -423,7 +423,7 @@ def pack(tensor: Any, pack_hook: Callable, unpack_hook: Callable) -> "Packed":
         packed = pack_hook(tensor)
         if tensor._s.version != version:
             raise RuntimeError(
-                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be "
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
                 "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need to "
                 "perform in-place operations on the input to a pack hook."
             )

@@ -30,7 +30,7 @@ class View:
     """What one view tensor sees of its storage: steps from the base, and PyTorch's geometry.
 
     A step is (view operator, static arguments, numbers); numbers are data (an index, a slice's start). `made` says what
-    forbids tracked writes through it: MULTI, NO_GRAD or INFERENCE, else None."""
+    forbids tracked writes through it: MULTI, NO_GRAD, INFERENCE or FUNCTION, else None."""
 
     __slots__ = ("aval", "made", "offset", "steps", "strides")
 
@@ -45,6 +45,7 @@ class View:
 MULTI = "multi"
 NO_GRAD = "no_grad"
 INFERENCE = "inference"
+FUNCTION = "function"
 
 
 def read_view(base: Value, steps: tuple) -> Value:

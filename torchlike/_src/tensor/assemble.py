@@ -68,7 +68,7 @@ def _views(torch: dict) -> None:
     Tensor.swapaxes = Tensor.swapdims = views.transpose
     Tensor.T = property(views.get_T)
     Tensor.mT = property(views.get_mT)
-    Tensor.H = property(lambda self: views.adjoint(self) if self._aval.ndim == 2 else views.get_T(self))
+    Tensor.H = property(views.get_H)
     Tensor.mH = property(views.adjoint)
     Tensor.real = property(views.real)
     Tensor.imag = property(views.imag)

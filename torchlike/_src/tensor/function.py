@@ -1,13 +1,17 @@
 """torch.autograd.Function: operations with a gradient of the user's own."""
 
 import functools
+import inspect
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from torchlike._src.autograd import tape
 from torchlike._src.autograd.grad_mode import MODE
 from torchlike._src.autograd.tape import FREED, Node, OutEdge
-from torchlike._src.tensor.call import record_taped
+from torchlike._src.ops import views as ops
+from torchlike._src.storage.storage import FUNCTION, View, contiguous_strides
+from torchlike._src.tensor.call import SavedHooks, become, count_write, record_taped, write
 from torchlike._src.tensor.tensor import Tensor, TensorBase, alias, wrap
 
 
@@ -51,6 +55,7 @@ class BackwardFunction(Node, FunctionCtx):
 
     __slots__ = ("__dict__",)
 
+    runs_without_gradient = True
     _to_save: tuple = ()
     _dirty: tuple = ()
     _non_differentiable: tuple = ()
@@ -83,22 +88,17 @@ class BackwardFunction(Node, FunctionCtx):
                 out.append(None)
                 continue
             value, storage, version, edge = item
-            if storage.version != version:
-                shape = ", ".join(map(str, value.aval.shape))
-                raise RuntimeError(
-                    "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                    f"[{value.aval.dtype.type_name} [{shape}]]{_source(edge, self)} is at version {storage.version}; expected version "
-                    f"{version} instead. Hint: enable anomaly detection to find the operation that failed to compute its "
-                    "gradient, with torch.autograd.set_detect_anomaly(True)."
-                )
+            if storage is None:
+                value = value.unpack()
+            elif storage.version != version and not tape.Mutation.allowed:
+                at = OutEdge(self, edge[1]) if isinstance(edge, tuple) else tape.current_edge(storage, value.aval, edge)
+                raise RuntimeError(tape.damage_text(value.aval, at, storage.version, version))
             t = wrap(value)
             if isinstance(edge, tuple):
                 t._rg = True
                 t._gf = self if edge[1] == 0 else OutEdge(self, edge[1])
-            elif isinstance(edge, Tensor):
-                t = edge if edge._read() is value else t
-                if t is not edge:
-                    tape.connect(t, edge)
+            elif isinstance(edge, Tensor) and edge._read() is value:
+                t = edge
             else:
                 tape.connect(t, edge)
             out.append(t)
@@ -119,7 +119,7 @@ class BackwardFunction(Node, FunctionCtx):
         result = (vjp or cls.backward)(self, *full)
         if not keep:
             self._saved = None if self._saved else ()
-        results = list(result) if isinstance(result, (tuple, list)) else [result]
+        results = list(result) if isinstance(result, tuple) else [result]
         count = len(self._is_tensor)
         if len(results) > count and all(r is None for r in results[count:]):
             results = results[:count]
@@ -128,18 +128,19 @@ class BackwardFunction(Node, FunctionCtx):
                 f"function {self.name()} returned an incorrect number of gradients (expected {count}, got {len(results)})"
             )
         out = []
-        for k, (edge, here, r) in enumerate(zip(self._all_edges, self._is_tensor, results, strict=True)):
+        edges = iter(self.edges)
+        for k, (here, r) in enumerate(zip(self._is_tensor, results, strict=True)):
             if not here:
                 if r is not None:
                     raise RuntimeError(
-                        f"function {self.name()} returned a gradient different from None at position {k + 1}, but the corresponding "
+                        f"function {self.name()} returned a gradient different than None at position {k + 1}, but the corresponding "
                         "forward input was not a Variable"
                     )
                 continue
-            if edge is None:
+            if next(edges) is None:
                 continue
             if r is not None and not isinstance(r, TensorBase):
-                raise TypeError(f"expected Variable or None (got {type(r).__name__})")
+                raise RuntimeError(f"expected Variable or None (got {type(r).__name__})")
             out.append(None if r is None else self._fit(r, k))
         return out
 
@@ -169,20 +170,6 @@ class BackwardFunction(Node, FunctionCtx):
 
     def pull_graph(self, grads: list, keep: bool) -> Sequence:
         return self._pull(grads, keep)
-
-    @property
-    def next_functions(self) -> tuple:
-        return tuple(tape.public_edge(e) for e, here in zip(self._all_edges, self._is_tensor, strict=True) if here)
-
-
-def _source(edge: Any, node: Node) -> str:
-    if isinstance(edge, tuple):
-        return f", which is output {edge[1]} of {node.name()},"
-    if isinstance(edge, OutEdge):
-        return f", which is output {edge.nr} of {edge.node.name()},"
-    if isinstance(edge, Node):
-        return f", which is output 0 of {edge.name()},"
-    return ""
 
 
 class FunctionMeta(type):
@@ -228,8 +215,6 @@ class Function(_SingleLevelFunction):
     generate_vmap_rule = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        import warnings
-
         warnings.warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on "
             "the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
@@ -250,28 +235,24 @@ class Function(_SingleLevelFunction):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward, and put this call on the tape if an argument requires grad."""
-        if kwargs:
-            import inspect
-
-            bound = inspect.signature(cls.forward).bind(*args, **kwargs) if cls.setup_context is not _SingleLevelFunction.setup_context else None
-            if bound is None:
-                raise TypeError("apply() takes no keyword arguments")
+        separate = cls.setup_context is not _SingleLevelFunction.setup_context
+        if separate:
+            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
-            args = bound.args
-        return _apply(cls, args)
+            args, kwargs = bound.args, {}
+        return _apply(cls, args, kwargs, separate)
 
 
-def _apply(cls: Any, args: tuple) -> Any:
+def _apply(cls: Any, args: tuple, kwargs: dict, separate: bool) -> Any:
     is_tensor = [isinstance(a, TensorBase) for a in args]
-    needs = tuple(bool(here and a._rg) for here, a in zip(is_tensor, args, strict=True))
-    tracked = MODE.enabled and any(needs)
-    all_edges = tuple(a._edge() if n else None for a, n in zip(args, needs, strict=True))
-    node = cls._backward_cls(cls, tuple(e for e in all_edges if e is not None) if tracked else ())
-    node._all_edges = all_edges
+    needs = tuple([bool(here and a._rg) for here, a in zip(is_tensor, args, strict=True)])
+    tracked = MODE.enabled and True in needs
+    # One edge for each tensor argument, None for those that need no gradient.
+    edges = tuple([a._edge() if n else None for a, n, here in zip(args, needs, is_tensor, strict=True) if here])
+    node = cls._backward_cls(cls, edges if tracked else ())
     node._is_tensor = is_tensor
     node.needs_input_grad = needs
     node._input_avals = [a._aval if here else None for here, a in zip(is_tensor, args, strict=True)]
-    separate = cls.setup_context is not _SingleLevelFunction.setup_context
     before = MODE.enabled
     MODE.enabled = False
     try:
@@ -279,20 +260,15 @@ def _apply(cls: Any, args: tuple) -> Any:
             output = cls.forward(*args)
             cls.setup_context(node, args, output)
         else:
-            output = cls.forward(node, *args)
+            output = cls.forward(node, *args, **kwargs)
     finally:
         MODE.enabled = before
-    single = not isinstance(output, (tuple, list))
+    single = not isinstance(output, tuple)
     outputs = [output] if single else list(output)
-    if not any(isinstance(o, TensorBase) for o in outputs) and tracked and single:
-        raise TypeError(
-            f"expected Tensor or tuple of Tensor (got {type(output).__name__}) for return value 0"
-        )
     results = _hang(node, args, outputs, tracked)
     _save(node, args, outputs, results, tracked)
-    node.__dict__.pop("_to_save", None)
-    node.__dict__.pop("_dirty", None)
-    node.__dict__.pop("_non_differentiable", None)
+    for name in ("_to_save", "_dirty", "_non_differentiable"):
+        node.__dict__.pop(name, None)
     return results[0] if single else tuple(results)
 
 
@@ -306,8 +282,9 @@ def _hang(node: Any, args: tuple, outputs: list, tracked: bool) -> list:
                 "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
                 "modified inplace must all be outputs of the Function."
             )
-        if tracked and t._rg and t._gf is None and MODE.enabled:
-            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        if tracked and t.is_leaf and t._rg:
+            raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+        count_write(t)
     results = []
     avals = []
     nr = 0
@@ -317,27 +294,53 @@ def _hang(node: Any, args: tuple, outputs: list, tracked: bool) -> list:
             continue
         avals.append(o._aval)
         dtype = o._aval.dtype
-        differentiable = id(o) not in plain and (dtype.is_floating_point or dtype.is_complex)
-        if id(o) in inputs and id(o) not in dirty:
-            o = _view_of(o)  # an input returned as it is becomes a view of it, so that input and output differ
-        elif (o._gf is not None or (o._rg and not differentiable)) and id(o) not in dirty:
-            o = alias(o)
-        if tracked and differentiable:
-            o._rg = True
-            o._gf = node if nr == 0 else OutEdge(node, nr)
-        elif id(o) not in inputs:
-            o._rg = False
-        results.append(o)
+        edge = node if nr == 0 else OutEdge(node, nr)
         nr += 1
+        history = tracked and id(o) not in plain and (dtype.is_floating_point or dtype.is_complex)
+        if id(o) in dirty:
+            if history and o._view is not None and o._base_tensor is not None:
+                _write_through(o, edge)
+            elif history:
+                new = wrap(o._read())
+                new._rg, new._gf = True, edge
+                become(o, new)
+            results.append(o)
+            continue
+        if id(o) in inputs or (history and o._view is not None and o._base_tensor is not None):
+            o = _guarded_view(o)  # an input returned as it is becomes a view of it, so that input and output differ
+        elif o._rg:
+            o = alias(o)
+        if history:
+            o._rg, o._gf = True, edge
+        results.append(o)
     node._outs = tuple(avals)
     if tracked:
         record_taped()
     return results
 
 
-def _view_of(t: Tensor) -> Tensor:
+def _write_through(view: Tensor, edge: Any) -> None:
+    """An in-place Function on a view: the base's history becomes 'itself, with this part replaced'."""
+    new = wrap(view._read())
+    new._rg, new._gf = True, edge
+    storage = view._s
+    version = storage.version
+    write(view, new, fit=False)
+    storage.version = version
+
+
+def _guarded_view(t: Tensor) -> Tensor:
+    """Another view of the same data, through which tracked writes are refused."""
     out = alias(t)
-    out._base_tensor = None
+    view = t._view
+    if view is None:
+        shape = t._aval.shape
+        steps, strides, offset = ((ops.RESHAPE, (("shape", shape),), ()),), contiguous_strides(shape), 0
+    else:
+        steps, strides, offset = view.steps, view.strides, view.offset
+    out._view = View(steps, t._aval, strides, offset, FUNCTION)
+    out._base_tensor = t if t._base_tensor is None else t._base_tensor
+    out._vversion = t._s.version
     return out
 
 
@@ -355,7 +358,10 @@ def _save(node: Any, args: tuple, outputs: list, results: list, tracked: bool) -
         else:
             if t._rg:
                 edge = t._edge()
-        saved.append((t._read(), t._s, t._s.version, edge))
+        if SavedHooks.stack:
+            saved.append((tape.pack(alias(t), *SavedHooks.stack[-1]), None, 0, edge))
+        else:
+            saved.append((t._read(), t._s, t._s.version, edge))
     node._saved = tuple(saved)
 
 

@@ -7,7 +7,7 @@ from torchlike._src.autograd.tape import OpNode, OutEdge, _sequence, grad_plan, 
 from torchlike._src.core.aval import Aval
 from torchlike._src.engine.record import NUMBERS, kernel_of
 from torchlike._src.ops import views as ops
-from torchlike._src.storage.storage import INFERENCE, MULTI, NO_GRAD, View
+from torchlike._src.storage.storage import FUNCTION, INFERENCE, MULTI, NO_GRAD, View
 
 
 def regenerate(t: Any) -> Any:
@@ -73,6 +73,9 @@ def relative_steps(base: Any, view: View) -> tuple:
 
 
 FORBIDDEN = {
+    FUNCTION: " This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to "
+    "handle view+inplace would override the custom backward associated with the custom Function, leading to incorrect gradients. "
+    "This behavior is forbidden. You can fix this by cloning the output of the custom Function.",
     MULTI: " This view is the output of a function that returns multiple views. Such functions do not allow the output "
     "views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
     NO_GRAD: " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "

@@ -129,6 +129,8 @@ def view(self: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tens
         len(shape) == 1 and not isinstance(shape[0], (int, tuple, list)) and hasattr(shape[0], "itemsize")
     ):
         return view_dtype(self, dtype if dtype is not None else shape[0])
+    if not shape or not isinstance(shape[0], (int, tuple, list)):
+        _check_view_arguments(shape)
     if self._view is None:
         return _view_of_base(self, shape)
     new = infer_size(sizes(shape), self._aval.numel)
@@ -139,6 +141,18 @@ def view(self: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tens
             "contiguous subspaces). Use .reshape(...) instead."
         )
     return make_view(self, ops.RESHAPE, (("shape", new),), (), new, strides)
+
+
+def _check_view_arguments(shape: tuple) -> None:
+    """TypeError for what is neither sizes nor a dtype."""
+    if shape and hasattr(type(shape[0]), "__index__"):
+        return
+    kinds = ", ".join(type(n).__name__ for n in shape)
+    why = f"      didn't match because some of the arguments have invalid types: (!{kinds}!)\n" if len(shape) == 1 else ""
+    raise TypeError(
+        f"view() received an invalid combination of arguments - got ({kinds}), but expected one of:\n"
+        f" * (torch.dtype dtype)\n{why} * (tuple of ints size)\n{why}"
+    )
 
 
 SHAPES: dict = {}
@@ -213,8 +227,12 @@ def _copy_reshape(a: Any, shape: tuple) -> Any:
 COPY_RESHAPE = ops.RawOp(_copy_reshape, "reshape", linear=True, grad_name="UnsafeViewBackward0")
 
 
-def reshape_method(self: Tensor, *shape: Any) -> Tensor:
+def reshape_method(self: Tensor, *shape: Any, **named: Any) -> Tensor:
     """The same elements in another shape: a view where strides allow it, else a copy."""
+    if named:
+        shape = (_only(named, "shape", "reshape"),)
+    elif not shape:
+        raise TypeError('reshape() missing 1 required positional arguments: "shape"')
     return reshape(self, sizes(shape))
 
 
@@ -330,8 +348,18 @@ def permute(input: Tensor, dims: Any) -> Tensor:
     return _permuted(input, wrapped, "PermuteBackward0")
 
 
-def permute_method(self: Tensor, *dims: Any) -> Tensor:
+def _only(named: dict, name: str, function: str) -> Any:
+    """The one keyword argument that a method has."""
+    for other in named:
+        if other != name:
+            raise TypeError(f"{function}() got an unexpected keyword argument '{other}'")
+    return named[name]
+
+
+def permute_method(self: Tensor, *dims: Any, **named: Any) -> Tensor:
     """Dimensions in another order."""
+    if named:
+        dims = (_only(named, "dims", "permute"),)
     return permute(self, sizes(dims))
 
 
@@ -359,6 +387,11 @@ def t(input: Tensor) -> Tensor:
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Dimensions `source` moved to `destination`, the others in order."""
     n = input._aval.ndim
+    if isinstance(source, int) is not isinstance(destination, int):
+        raise TypeError(
+            "movedim() received an invalid combination of arguments: source and destination must both be an int or both be "
+            f"tuples of ints, got {type(source).__name__} and {type(destination).__name__}"
+        )
     s = (source,) if isinstance(source, int) else tuple(source)
     d = (destination,) if isinstance(destination, int) else tuple(destination)
     if len(s) != len(d):
@@ -381,6 +414,8 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
 
 def adjoint(input: Tensor) -> Tensor:
     """The conjugate transpose of the last two dimensions."""
+    if not input._aval.ndim:
+        return alias_view(input)
     if input._aval.ndim < 2:
         raise RuntimeError(
             f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {input._aval.ndim}-D tensor."
@@ -399,8 +434,26 @@ def get_T(self: Tensor) -> Tensor:
     )
 
 
+def get_H(self: Tensor) -> Tensor:
+    """The conjugate transpose of a matrix."""
+    n = self._aval.ndim
+    if n not in (0, 2):
+        raise RuntimeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {n}-D tensor."
+            + (" For batches of matrices, consider using tensor.mH" if n > 2 else "")
+        )
+    return adjoint(self)
+
+
+def alias_view(t: Tensor) -> Tensor:
+    """A view of the whole tensor."""
+    return make_view(t, ops.RESHAPE, (("shape", t._aval.shape),), (), *geometry(t), label="AliasBackward0")
+
+
 def get_mT(self: Tensor) -> Tensor:
     """The last two dimensions swapped."""
+    if not self._aval.ndim:
+        return alias_view(self)
     if self._aval.ndim < 2:
         raise RuntimeError(
             f"tensor.mT is only supported on matrices or batches of matrices. Got {self._aval.ndim}-D tensor."
@@ -637,11 +690,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """The slices along one dimension."""
     shape = input._aval.shape
     if not shape:
-        raise (
-            RuntimeError("Dimension specified as 0 but tensor has no dimensions")
-            if dim in (0, -1)
-            else IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-        )
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     d = canonical_dim(dim, len(shape))
     return tuple(select_view(input, d, k, label="UnbindBackward0", multi=True, nr=k) for k in range(shape[d]))
 
