@@ -10,10 +10,19 @@ if not launching():  # `python -m torchlike` imports JAX only if the script impo
     from torchlike._namespace import *  # noqa: F403
     from torchlike._namespace import __version__
 
+    _LAZY = ("distributions", "func", "hub", "jit", "onnx", "profiler", "serialization", "testing")
+
     def __getattr__(name: str) -> object:
-        raise AttributeError(
-            f"module 'torch' has no attribute '{name}'" + ("" if name.startswith("_") else " (torchlike does not have it, or not yet)")
-        )
+        if name in _LAZY:  # imported when first named: `import torch` stays quick
+            import importlib
+
+            try:
+                return importlib.import_module(f"{__name__}.{name}")
+            except ModuleNotFoundError as e:
+                if e.name != f"{__name__}.{name}":
+                    raise
+        reason = "" if name.startswith("_") else " (torchlike does not have it, or not yet)"
+        raise AttributeError(f"module 'torch' has no attribute '{name}'{reason}")
 
 
 __all__ = ["install", "uninstall"] + [n for n in globals() if not n.startswith("_") and n != "launching"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pathlib
+import pickle
 import stat
 import subprocess
 import sys
@@ -174,43 +176,76 @@ def test_entries_are_private(filled: Any):
         assert not path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-@pytest.mark.parametrize("damage", ["truncated", "empty", "changed", "text", "a folder"])
-def test_damaged_entries_are_misses(filled: Any, damage: str):
-    folder, first = filled
-    for path in entries(folder):
-        data = path.read_bytes()
-        if damage == "a folder":
-            path.unlink()
-            path.mkdir()
-            continue
+def compiled_once() -> str:
+    """The key of a stored program, made in this process."""
+    keys = []
+    real = PROGRAM.save
+    try:
+        PROGRAM.save = lambda key, executable: (keys.append(key), real(key, executable))
+        FLUSH_worth, FLUSH.worth_compiling = FLUSH.worth_compiling, lambda *_: "a test"
+        try:
+            RECORD.ROOT.children.clear()
+            assert (torch.ones(3, 5) * 2 + 1).sum().item() == 45
+        finally:
+            FLUSH.worth_compiling = FLUSH_worth
+    finally:
+        PROGRAM.save = real
+    return keys[0] if keys else ""
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "changed", "text", "pickle", "a folder", "gone"])
+def test_damaged_entries_are_misses(tmp_path: pathlib.Path, monkeypatch: Any, damage: str):
+    monkeypatch.setenv("TORCHLIKE_CACHE_DIR", str(tmp_path))
+    torch.synchronize()
+    key = compiled_once()
+    (path,) = entries(tmp_path)
+    assert path.name == key
+    assert PROGRAM.load(key) is not None
+    data = path.read_bytes()
+    body = pickle.dumps("not a program")
+    path.unlink()
+    if damage == "a folder":
+        path.mkdir()
+    elif damage != "gone":
         path.write_bytes(
             {
                 "truncated": data[: len(data) // 2],
                 "empty": b"",
                 "changed": data[:200] + bytes([data[200] ^ 1]) + data[201:],
                 "text": b"x" * 500,
+                "pickle": hashlib.sha256(body).digest() + body,
             }[damage]
         )
-    assert finish(start(folder)) == first
-    if damage == "a folder":
-        for path in [p for p in folder.glob("*/*") if p.is_dir()]:
-            path.rmdir()
-        finish(start(folder))
-    assert finish(start(folder))[1:3] == (0, first[1])
+    assert PROGRAM.load(key) is None
+    compiled_once()  # works, and stores the entry again where it can
+    if damage != "a folder":
+        assert PROGRAM.load(key) is not None
 
 
-def test_no_folder(filled: Any):
-    _, first = filled
-    assert finish(start("")) == first
-    assert finish(start("0")) == first
+def test_entries_of_other_users_are_not_executed(tmp_path: pathlib.Path, monkeypatch: Any):
+    monkeypatch.setenv("TORCHLIKE_CACHE_DIR", str(tmp_path))
+    torch.synchronize()
+    key = compiled_once()
+    assert PROGRAM.load(key) is not None
+    if hasattr(os, "getuid"):
+        uid = os.getuid()
+        monkeypatch.setattr(os, "getuid", lambda: uid + 1)
+        assert PROGRAM.load(key) is None
 
 
-def test_a_folder_that_cannot_be_made(filled: Any, tmp_path: pathlib.Path):
-    _, first = filled
-    blocked = tmp_path / "file"
-    blocked.write_text("not a folder")
-    assert finish(start(blocked / "programs")) == first
-    assert finish(start("/proc/nowhere" if os.path.isdir("/proc") else "/dev/null/x")) == first
+@pytest.mark.parametrize("chosen", ["", "0", "a file", "/proc/nowhere"])
+def test_no_usable_folder(tmp_path: pathlib.Path, monkeypatch: Any, chosen: str):
+    """Switched off, or not writable: programs are compiled and not stored."""
+    if chosen == "a file":
+        (tmp_path / "file").write_text("not a folder")
+        chosen = str(tmp_path / "file" / "programs")
+    monkeypatch.setenv("TORCHLIKE_CACHE_DIR", chosen)
+    torch.synchronize()
+    before = torch.stats()["compiles"]
+    for _ in range(2):
+        compiled_once()
+    assert torch.stats()["compiles"] == before + 2
+    assert not [p for p in entries(tmp_path) if p.name != "file"]
 
 
 def test_two_processes_at_once(filled: Any, tmp_path: pathlib.Path):
@@ -218,7 +253,6 @@ def test_two_processes_at_once(filled: Any, tmp_path: pathlib.Path):
     both = [start(tmp_path / "new") for _ in range(2)]
     for process in both:
         assert finish(process)[0] == first[0]
-    assert finish(start(tmp_path / "new"))[1:3] == (0, first[1])
     assert not [p for p in entries(tmp_path / "new") if p.name.startswith("tmp")]
 
 

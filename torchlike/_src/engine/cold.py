@@ -10,7 +10,6 @@ import numpy as np
 from torchlike._src.core.aval import Aval
 from torchlike._src.core.tracing import trace
 from torchlike._src.engine import backend, stats
-from torchlike._src.engine.host import HostUnsupported, compile_host
 
 NUMBER_DTYPES = {"f": np.dtype(np.float64), "i": np.dtype(np.int64), "b": np.dtype(bool), "c": np.dtype(np.complex128)}
 _forked = False
@@ -121,6 +120,9 @@ def estimate(jaxpr: Any) -> float:
 
 
 def _host_function(kernel: Any) -> Any:
+    # The host tier's rules are loaded when the first trace needs them, which keeps `import torch` quick.
+    from torchlike._src.engine.host import HostUnsupported, compile_host
+
     jaxpr = trace(kernel, [struct(s) for s in kernel.specs])
     kernel.cache["seconds"] = estimate(jaxpr.jaxpr)
     try:

@@ -88,6 +88,14 @@ class StaticFloat(float):
         return hash(("float", float.__hash__(self)))
 
 
+def parameter_names(rule: Callable) -> tuple[str, ...]:
+    """The names of a function's parameters; much quicker than a whole signature."""
+    code = getattr(rule, "__code__", None)
+    if code is None or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+        return tuple(inspect.signature(rule).parameters)
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
 def plain(value: Any) -> Any:
     """A static argument as the implementation takes it."""
     if type(value) is StaticFloat:
@@ -169,7 +177,7 @@ class Op(RawOp):
         known = {"g", "out", "out_aval", *self.signature.parameters} | {n + "_aval" for n in names}
         for k in range(len(self.outputs or ())):
             known |= {f"g{k}", f"out{k}", f"out{k}_aval"}
-        if unknown := set(inspect.signature(rule).parameters) - known:
+        if unknown := set(parameter_names(rule)) - known:
             raise TypeError(f"op {self.name}: the vjp rule of {name!r} takes {sorted(unknown)}, which it cannot have")
 
     # -- from flat operands to the implementation's arguments ------------------------------------------------
@@ -389,7 +397,7 @@ class Pullback(RawOp):
                 if name not in op.vjp:
                     raise NotImplementedError(f"the derivative of '{op.name}' with respect to '{name}' is not implemented")
                 rule = op.vjp[name]
-                done[name] = rule(**{n: known[n] for n in inspect.signature(rule).parameters})
+                done[name] = rule(**{n: known[n] for n in parameter_names(rule)})
             d = done[name]
             results.append(d[position] if isinstance(d, (tuple, list)) else d)
         return results
@@ -437,7 +445,7 @@ def save_plan(forward: Kernel, need: tuple[bool, ...]) -> tuple[tuple[int, ...],
         takes: set[str] = set()
         for k, needed in enumerate(need):
             if needed:
-                takes |= set(inspect.signature(op.vjp[names[k]]).parameters) if names[k] in op.vjp else set()
+                takes |= set(parameter_names(op.vjp[names[k]])) if names[k] in op.vjp else set()
         many = op.outputs is not None or len(forward.outs) > 1
         inputs = tuple(k for k, n in enumerate(names) if n in takes)
         outputs = tuple(k for k in range(len(forward.outs)) if (f"out{k}" if many else "out") in takes)

@@ -1,6 +1,7 @@
 """Conversions: other dtypes and devices, copies, NumPy and Python values, text, pickles."""
 
 import copy
+import enum
 from typing import Any
 
 import numpy as np
@@ -367,7 +368,7 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         share_storage(storage, array)
     array = storage.shared
     view = self._view
-    return array if view is None else strided(array, view)
+    return array.view() if view is None else strided(array, view)
 
 
 def share_storage(storage: Any, array: np.ndarray) -> None:
@@ -401,8 +402,15 @@ def dlpack(
     return numpy(self).__dlpack__()
 
 
+class DLDeviceType(enum.IntEnum):
+    """DLPack's numbers of devices."""
+
+    kDLCPU = 1
+    kDLCUDA = 2
+
+
 def dlpack_device(self: Tensor) -> tuple[int, int]:
-    return (1, 0)
+    return DLDeviceType(1), 0
 
 
 def from_dlpack(ext_tensor: Any) -> Tensor:

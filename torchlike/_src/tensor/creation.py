@@ -12,6 +12,7 @@ from torchlike._src.core.device import default_device
 from torchlike._src.core.device import device as Device
 from torchlike._src.core.dtype import default_dtype, require_numpy
 from torchlike._src.core.dtype import dtype as DType
+from torchlike._src.core.promotion import promote_types
 from torchlike._src.engine import META_ARRAY, Value, record
 from torchlike._src.engine.record import current
 from torchlike._src.ops.kernels import FILL
@@ -192,6 +193,8 @@ def sequence_array(data: Any, target: np.dtype | None) -> np.ndarray:
         if array.dtype.kind == "c" and target.kind not in "cb":
             raise TypeError(NOT_COMPLEX[target.kind in "iu"])
         return cast_host(array, target)
+    if isinstance(leaf, np.generic) and not isinstance(leaf, (float, complex)):
+        return cast_host(tensor_sequence(data), dt.from_numpy(leaf.dtype).np if array.dtype.kind == leaf.dtype.kind else None)
     if isinstance(leaf, (np.generic, np.ndarray)):
         return cast_host(array, dt.from_numpy(array.dtype).np)
     kind = array.dtype.kind
@@ -265,10 +268,19 @@ def check_sequence(data: Any, shape: tuple[int, ...], depth: int) -> None:
 
 def tensor_sequence(data: Any) -> np.ndarray:
     if isinstance(data, TensorBase):
-        return data.detach()._host()
+        if data._aval.numel != 1 and data._aval.ndim:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return data.detach()._host().reshape(())
     if isinstance(data, (int, float, complex, np.generic, np.ndarray)):
         return np.asarray(array_from(data, None))
     parts = [tensor_sequence(d) for d in data]
+    # The highest dtype among the elements, not NumPy's common one (int64 and float32 make float32 here).
+    dtypes = {p.dtype for p in parts}
+    if len(dtypes) > 1:
+        common = dt.from_numpy(parts[0].dtype)
+        for p in parts[1:]:
+            common = promote_types(common, dt.from_numpy(p.dtype))
+        parts = [p.astype(common.np) for p in parts]
     return np.stack(parts)
 
 
@@ -310,7 +322,9 @@ def asarray(
 def from_numpy(ndarray: np.ndarray) -> Tensor:
     """A tensor over the array's own memory: each sees what the other writes."""
     if not isinstance(ndarray, np.ndarray):
-        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+        kind = type(ndarray)
+        name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+        raise TypeError(f"expected np.ndarray (got {name})")
     if any(s < 0 for s in ndarray.strides):
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
@@ -330,13 +344,34 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
             "writable before converting it to a tensor. This type of warning will be suppressed for the rest of this program.",
             stacklevel=2,
         )
+    if not ndarray.flags.c_contiguous and ndarray.size:
+        return _strided_numpy(ndarray, a)
     t = wrap(Value(a, ndarray))
     share(t, ndarray)
     return t
 
 
+def _strided_numpy(ndarray: np.ndarray, a: Any) -> Tensor:
+    """from_numpy of an array that is not row-major: a view, with its strides, of the memory that it spans."""
+    from torchlike._src.tensor.views import as_strided
+
+    item = ndarray.itemsize
+    if any(s % item for s in ndarray.strides):
+        raise ValueError(
+            f"given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
+        )
+    strides = tuple([s // item for s in ndarray.strides])
+    span = 1 + sum((n - 1) * s for n, s in zip(ndarray.shape, strides, strict=True))
+    memory = np.lib.stride_tricks.as_strided(ndarray, (span,), (item,), writeable=ndarray.flags.writeable)
+    flat = wrap(Value(aval((span,), a.dtype, a.device), memory))
+    share(flat, memory)
+    return as_strided(flat, ndarray.shape, strides, 0).detach()
+
+
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """A 1-dim tensor over the memory of an object with the buffer protocol."""
+    if not len(buffer) or not count:
+        raise ValueError(f"both buffer length ({len(buffer)}) and count ({count}) must not be 0")
     array = np.frombuffer(buffer, require_numpy(dtype), count, offset)
     return finish(from_numpy(array), requires_grad)
 
@@ -349,6 +384,8 @@ def filled(shape: tuple[int, ...], number: Any, dtype: DType, device: Any, requi
     for n in shape:
         if n < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(shape)}")
+    if type(dtype) is not DType:
+        dtype = as_dtype(dtype, "zeros")
     a = aval(shape, dtype, resolve_device(device))
     if a.device.type == "meta":
         return finish(wrap(Value(a, META_ARRAY)), requires_grad)
@@ -397,6 +434,34 @@ def check_number(number: Any, dtype: DType, name: str | None = None) -> None:
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
+def as_dtype(dtype: Any, function: str) -> DType:
+    """A dtype argument; Python's number types mean dtypes too."""
+    if isinstance(dtype, DType):
+        return dtype
+    found = {bool: dt.bool_, int: dt.int64, float: dt.float64, complex: dt.complex128}.get(dtype) if isinstance(dtype, type) else None
+    if found is None:
+        raise TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+    return found
+
+
+def size_argument(size: tuple, function: str) -> tuple[int, ...]:
+    """`sizes`, with PyTorch's errors for a creation function."""
+    try:
+        shape = sizes(size)
+    except TypeError:
+        first = size[0]
+        if isinstance(first, (tuple, list)):
+            k = next(k for k, n in enumerate(first) if not hasattr(type(n), "__index__"))
+            what = f"but found element of type {type(first[k]).__name__} at pos {k}"
+        else:
+            what = f"not {type(first).__name__}"
+        raise TypeError(f"{function}(): argument 'size' (position 1) must be tuple of ints, {what}") from None
+    if any(n < 0 for n in shape):
+        if function in ("zeros", "ones"):
+            raise RuntimeError(f"{function}: Dimension size must be non-negative.")
+    return shape
+
+
 def fill_number(number: Any, target: np.dtype) -> Any:
     """A number as an element of `target`, wrapping integers as C does."""
     if target.kind in "iu" and isinstance(number, int):
@@ -423,9 +488,11 @@ def _filler(name: str, number: Any) -> Any:
         if names is not None:
             raise NotImplementedError("torchlike has no named tensors")
         check_layout(layout)
-        shape = sizes(size)
+        shape = size_argument(size, name)
         if out is not None:
             return out_filled(out, shape, number)
+        if dtype is not None and type(dtype) is not DType:
+            dtype = as_dtype(dtype, name)
         return filled(shape, number, dtype or default_dtype(), device, requires_grad)
 
     make.__name__ = make.__qualname__ = name
@@ -460,7 +527,9 @@ def full(
     shape = sizes((size,))
     if out is not None:
         return out_filled(out, shape, fill_value)
-    dtype = dtype or number_dtype(fill_value)
+    if not isinstance(fill_value, (int, float, complex, np.number, np.bool_)):
+        raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {type(fill_value).__name__}")
+    dtype = number_dtype(fill_value) if dtype is None else as_dtype(dtype, "full")
     check_number(fill_value, dtype)
     if isinstance(fill_value, complex) and not dtype.is_complex:
         fill_value = bool(fill_value) if dtype is dt.bool_ else fill_value.real
@@ -484,6 +553,8 @@ def _like(name: str, number: Any) -> Any:
         memory_format: Any = None, pin_memory: bool = False,
     ) -> Tensor:  # fmt: skip
         check_layout(layout)
+        if not isinstance(input, TensorBase):
+            raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
         a = input._aval
         return filled(a.shape, number, dtype or a.dtype, a.device if device is None else device, requires_grad)
 
@@ -594,6 +665,12 @@ def arange(
             if out is not None
             else (dt.int64 if all(isinstance(x, int) for x in (start, end, step)) else default_dtype())
         )
+    if dtype is dt.bool_:
+        raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
+    if dtype is dt.int64:
+        start, end, step = int(start), int(end), int(step)
+        if step == 0:
+            raise RuntimeError("step must be nonzero")
     integral = dtype.category == dt.INT and all(isinstance(x, int) for x in (start, end, step))
     count = -(-(end - start) // step) if integral else math.ceil((end - start) / step)
     target = require_numpy(dtype)

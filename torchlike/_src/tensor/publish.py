@@ -564,11 +564,7 @@ def foreign_operand(value: Any) -> Any:
     number = python_number(value)
     if number is not None:
         return number
-    if isinstance(value, np.ndarray):
-        from torchlike._src.tensor.creation import as_tensor
-
-        return as_tensor(value)
-    return NotImplemented
+    return NotImplemented  # also for arrays: NumPy's own operators take over, as with PyTorch's tensors
 
 
 def unary_operator(function: Callable, name: str) -> Callable:

@@ -422,7 +422,7 @@ class SharedStorage(Storage):
     def value(self) -> Value:  # type: ignore[override]
         kept = _VALUE.__get__(self)
         array = self.shared
-        if sys.getrefcount(array) <= _SHARED_ALONE:
+        if sys.getrefcount(array) <= _SHARED_ALONE and (array.base is None or _owned(array)):
             _VALUE.__set__(self, Value(kept.aval, array))
             self.__class__ = Storage  # type: ignore[assignment]
             return _VALUE.__get__(self)
@@ -439,6 +439,14 @@ class SharedStorage(Storage):
     def read_shared_view(self, view: View) -> Value:
         """What a view sees now; only its own elements are copied."""
         return Value(view.aval, strided(self.shared, view).copy())
+
+
+def _owned(array: np.ndarray) -> bool:
+    """Whether nothing but this array refers to the array that it is a view of."""
+    return type(array.base) is np.ndarray and array.base.base is None and sys.getrefcount(array.base) <= _BASE_ALONE
+
+
+_BASE_ALONE = sys.getrefcount(np.zeros(2)[:1].base)
 
 
 def strided(array: np.ndarray, view: View) -> np.ndarray:
