@@ -1,5 +1,7 @@
 """backward() and torch.autograd.grad(): what accumulates where, what is freed, and what they refuse."""
 
+# ruff: noqa: E501 - tables of one line functions
+
 from compat_tests import case, raises, tensor, warns
 
 
@@ -17,7 +19,10 @@ def case_leaves(torch):
     b = torch.ones(2)
     c = a * b
     d = b * 2
-    out = [(t.is_leaf, t.requires_grad, t.grad_fn is None) for t in (a, b, c, d, c.detach(), a.data, a.detach().requires_grad_())]
+    out = [
+        (t.is_leaf, t.requires_grad, t.grad_fn is None)
+        for t in (a, b, c, d, c.detach(), a.data, a.detach().requires_grad_())
+    ]
     with torch.no_grad():
         e = a * 2
     out.append((e.is_leaf, e.requires_grad, e.grad_fn is None))
@@ -237,8 +242,14 @@ def case_grads_batched(torch):
     m = torch.ones(2, 2, requires_grad=True)
     z = (x.sum() * m * m).sum(0)
     out.append(torch.autograd.grad(z, [x, m], torch.eye(2), is_grads_batched=True, retain_graph=True))
-    out.append(raises(torch, lambda: torch.autograd.grad(y, x, torch.ones(3), is_grads_batched=True, retain_graph=True)))
-    out.append(attempt(torch, lambda: torch.autograd.grad([y, z], [x], [torch.ones(2, 3), torch.ones(2, 2)], is_grads_batched=True)))
+    out.append(
+        raises(torch, lambda: torch.autograd.grad(y, x, torch.ones(3), is_grads_batched=True, retain_graph=True))
+    )
+    out.append(
+        attempt(
+            torch, lambda: torch.autograd.grad([y, z], [x], [torch.ones(2, 3), torch.ones(2, 2)], is_grads_batched=True)
+        )
+    )
     return out
 
 
@@ -281,11 +292,16 @@ def case_third_order(torch, name):
     }  # fmt: skip
     y = functions[name]()
     seeds = [tensor(torch, s, "float64", 10 + k) for k, s in enumerate([tuple(y.shape), (3, 3), (3, 3)])]
-    first = torch.autograd.grad((y * seeds[0]).sum(), [x, w], create_graph=True, allow_unused=True, materialize_grads=True)
+    first = torch.autograd.grad(
+        (y * seeds[0]).sum(), [x, w], create_graph=True, allow_unused=True, materialize_grads=True
+    )
     second = torch.autograd.grad(
         sum((g * seeds[1]).sum() for g in first), [x, w], create_graph=True, allow_unused=True, materialize_grads=True
     )
-    if name in ("layer_norm", "batch_norm"):  # PyTorch's own third derivative is wrong: it is not 0 along shifts of a row
+    if name in (
+        "layer_norm",
+        "batch_norm",
+    ):  # PyTorch's own third derivative is wrong: it is not 0 along shifts of a row
         return [g.detach() for g in first], [g.detach() for g in second]
     total = sum((g * seeds[2]).sum() for g in second)
     third = torch.autograd.grad(total, [x, w], allow_unused=True) if total.requires_grad else None
@@ -351,7 +367,7 @@ def case_requires_grad_rules(torch):
 @case
 def case_grad_setter(torch):
     w = torch.ones(2, requires_grad=True)
-    out = [attempt(torch, lambda: setattr(w, "grad", g)) for g in (
+    out = [attempt(torch, lambda g=g: setattr(w, "grad", g)) for g in (
         torch.ones(3), torch.ones(2, dtype=torch.float64), 1.0, [1.0, 2.0], w, None, torch.ones(2))]  # fmt: skip
     del w.grad
     out.append(w.grad)

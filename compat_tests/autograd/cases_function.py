@@ -1,5 +1,7 @@
 """torch.autograd.Function: contexts, in-place functions, what is checked and how it is said."""
 
+# ruff: noqa: E501 - tables of one line functions
+
 import re
 
 from compat_tests import case, raises, tensor, warns
@@ -32,14 +34,31 @@ def case_basics(torch):
 
     def backward(ctx, g):
         x, y, none, product = ctx.saved_tensors
-        seen.append([none, product, product.requires_grad, x.requires_grad, ctx.scale, ctx.needs_input_grad, torch.is_grad_enabled()])
+        seen.append(
+            [
+                none,
+                product,
+                product.requires_grad,
+                x.requires_grad,
+                ctx.scale,
+                ctx.needs_input_grad,
+                torch.is_grad_enabled(),
+            ]
+        )
         return g * y * ctx.scale, g * x * ctx.scale, None, None
 
     seen = []
     f = make(torch, forward, backward)
     x, y = leaf(torch), leaf(torch, 4.0, 5.0, 6.0)
     z = f.apply(x, y, 2.0)
-    out = [z, z.requires_grad, z.grad_fn.name(), type(z.grad_fn).__name__, re.sub("0x.*", "", repr(z.grad_fn)), z.is_leaf]
+    out = [
+        z,
+        z.requires_grad,
+        z.grad_fn.name(),
+        type(z.grad_fn).__name__,
+        re.sub("0x.*", "", repr(z.grad_fn)),
+        z.is_leaf,
+    ]
     out.append([n[0].name() if n[0] else None for n in z.grad_fn.next_functions])
     out.append(len(z.grad_fn.saved_tensors))
     out.append(z.grad_fn.scale)
@@ -130,7 +149,11 @@ def case_wrong_outputs(torch):
         out.append(attempt(torch, lambda: make(torch, lambda ctx, x: value, back).apply(x)))  # noqa: B023
     out.append(attempt(torch, lambda: make(torch, lambda ctx, x: (x * 2, 3.0), lambda ctx, g, n: g * 2).apply(x)[1]))
     out.append(attempt(torch, lambda: make(torch, lambda ctx, x: (x * 2, None), lambda ctx, g, n: g * 2).apply(x)[1]))
-    out.append(attempt(torch, lambda: type(make(torch, lambda ctx, x: [x * 2, x * 3], lambda ctx, g, n: g * 2).apply(x)).__name__))
+    out.append(
+        attempt(
+            torch, lambda: type(make(torch, lambda ctx, x: [x * 2, x * 3], lambda ctx, g, n: g * 2).apply(x)).__name__
+        )
+    )
     out.append(attempt(torch, lambda: type(make(torch, lambda ctx, x: (x * 2,), back).apply(x)).__name__))
     return out
 
@@ -388,7 +411,11 @@ def case_raising(torch):
 
     x = leaf(torch)
     f = make(torch, forward, lambda ctx, g, *_: (g * 2, None))
-    out = [attempt(torch, lambda: f.apply(x, True)), torch.is_grad_enabled(), attempt(torch, lambda: f.apply(x, False).requires_grad)]
+    out = [
+        attempt(torch, lambda: f.apply(x, True)),
+        torch.is_grad_enabled(),
+        attempt(torch, lambda: f.apply(x, False).requires_grad),
+    ]
     calls = []
 
     def backward(ctx, g):
@@ -431,14 +458,19 @@ def case_context_attributes(torch):
     y.sum().backward()
     ctx = torch.autograd.function.FunctionCtx()
     ctx.save_for_backward(x)
-    return seen, isinstance(y.grad_fn, f), issubclass(type(y.grad_fn), torch.autograd.function.FunctionCtx), f._backward_cls.__name__
+    return (
+        seen,
+        isinstance(y.grad_fn, f),
+        issubclass(type(y.grad_fn), torch.autograd.function.FunctionCtx),
+        f._backward_cls.__name__,
+    )
 
 
 @case
 def case_hooks_on_function_nodes(torch):
     f = make(torch, lambda ctx, x, s, y: x * s + y, lambda ctx, g: (g * 2, None, g * 3))
     x = leaf(torch)
-    z = f.apply(x, 2.0, torch.ones(3))
+    z = f.apply(x, 2.0, leaf(torch))
     seen = []
     z.grad_fn.register_hook(lambda gi, go: seen.append([gi, go]))
     z.grad_fn.register_prehook(lambda go: (go[0] * 10,))

@@ -214,7 +214,9 @@ def case_multi_grad_hook(torch):
     c = a * b
     d = a * 2
     seen = []
-    handle = torch.autograd.graph.register_multi_grad_hook((a, b, c, d), lambda grads: seen.append([g is not None for g in grads]))
+    handle = torch.autograd.graph.register_multi_grad_hook(
+        (a, b, c, d), lambda grads: seen.append([g is not None for g in grads])
+    )
     c.sum().backward(retain_graph=True)
     c.sum().backward(inputs=(a,), retain_graph=True)
     (c + d).sum().backward(retain_graph=True)
@@ -363,3 +365,15 @@ def case_raw_saved_tensors(torch):
     y.grad_fn._raw_saved_result.register_hooks(lambda t: t * 2, lambda t: t)
     y.sum().backward()
     return a.grad
+
+
+@case
+def case_hooks_on_accumulate_grad(torch):
+    x = leaf(torch)
+    y = x * 2
+    node = y.grad_fn.next_functions[0][0]
+    seen = []
+    node.register_prehook(lambda go: (seen.append(go), (go[0] * 10,))[1])
+    node.register_hook(lambda gi, go: seen.append((gi, go)))
+    y.sum().backward()
+    return seen, x.grad

@@ -1,5 +1,7 @@
 """no_grad, enable_grad, set_grad_enabled and inference_mode in all their forms."""
 
+# ruff: noqa: E501 - tables of one line functions
+
 from compat_tests import case, raises, warns
 
 

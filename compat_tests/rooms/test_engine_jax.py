@@ -31,7 +31,7 @@ def run(code: str, **env: str) -> str:
     return done.stdout
 
 
-# -- global state -------------------------------------------------------------------------------------------------------
+# -- global state ------------------------------------------------------------------------------------------------------
 
 
 def trained() -> tuple[Any, Any]:
@@ -83,7 +83,7 @@ def test_importing_changes_no_setting():
     assert out.strip() == "[]"
 
 
-# -- conversion ---------------------------------------------------------------------------------------------------------
+# -- conversion --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int32", "int8", "uint8", "bool", "complex64"])
@@ -141,7 +141,7 @@ def test_a_users_array_is_not_consumed_by_training():
     np.testing.assert_array_equal(np.asarray(alias), expected)
 
 
-# -- transforms of the user's own ---------------------------------------------------------------------------------------
+# -- transforms of the user's own --------------------------------------------------------------------------------------
 
 
 def scalar(a: Any) -> Any:
@@ -209,7 +209,7 @@ def test_training_while_a_user_function_is_traced():
     assert np.isfinite(step())
 
 
-# -- direct mode --------------------------------------------------------------------------------------------------------
+# -- direct mode -------------------------------------------------------------------------------------------------------
 
 
 def sample() -> list[Any]:
@@ -218,13 +218,62 @@ def sample() -> list[Any]:
     out: list[Any] = []
     x, y = torch.randn(4, 5), torch.rand(4, 5) + 0.5
     i = torch.tensor([[0, 2], [1, 1]])
-    for f in (torch.add, torch.sub, torch.mul, torch.div, torch.maximum, torch.pow, torch.atan2, torch.fmod, torch.eq, torch.lt):
+    for f in (
+        torch.add,
+        torch.sub,
+        torch.mul,
+        torch.div,
+        torch.maximum,
+        torch.pow,
+        torch.atan2,
+        torch.fmod,
+        torch.eq,
+        torch.lt,
+    ):
         out.append(f(y, x) if f is torch.pow else f(x, y))
-    for f in (torch.exp, torch.tanh, torch.sigmoid, torch.floor, torch.sign, torch.erf, torch.cumsum, torch.softmax, torch.argmax):
+    for f in (
+        torch.exp,
+        torch.tanh,
+        torch.sigmoid,
+        torch.floor,
+        torch.sign,
+        torch.erf,
+        torch.cumsum,
+        torch.softmax,
+        torch.argmax,
+    ):
         out.append(f(x, 1) if f in (torch.cumsum, torch.softmax, torch.argmax) else f(x))
-    out += [x.sum(0), x.mean(), x.var(1), x.std(), x.prod(1), x.norm(), x.amax(1), x.logsumexp(0), x.T, x @ y.T, x[1:, ::2]]
-    out += [*x.sort(1), *x.topk(2), x.gather(1, i), x[i], x[x > 0], torch.where(x > 0, x, y), torch.cat([x, y]), x + 2, 3 - x]
-    out += [F.layer_norm(x, (5,)), F.cross_entropy(x, torch.tensor([0, 1, 2, 3])), F.gelu(x), F.one_hot(i), x.double() / 3]
+    out += [
+        x.sum(0),
+        x.mean(),
+        x.var(1),
+        x.std(),
+        x.prod(1),
+        x.norm(),
+        x.amax(1),
+        x.logsumexp(0),
+        x.T,
+        x @ y.T,
+        x[1:, ::2],
+    ]
+    out += [
+        *x.sort(1),
+        *x.topk(2),
+        x.gather(1, i),
+        x[i],
+        x[x > 0],
+        torch.where(x > 0, x, y),
+        torch.cat([x, y]),
+        x + 2,
+        3 - x,
+    ]
+    out += [
+        F.layer_norm(x, (5,)),
+        F.cross_entropy(x, torch.tensor([0, 1, 2, 3])),
+        F.gelu(x),
+        F.one_hot(i),
+        x.double() / 3,
+    ]
     out.append(F.conv2d(torch.randn(1, 2, 5, 5), torch.randn(3, 2, 3, 3), padding=1))
     out.append(F.max_pool2d(torch.randn(1, 2, 4, 4), 2))
     z = x.clone()
@@ -263,11 +312,13 @@ def test_direct_mode_gives_the_same_results():
     assert after["nodes"] == before["nodes"]
     for k, (a, e) in enumerate(zip(actual, expected, strict=True)):
         assert a[0] is e[0], k
-        np.testing.assert_allclose(np.asarray(a[1], float), np.asarray(e[1], float), rtol=1e-4, atol=1e-5, err_msg=str(k))
+        np.testing.assert_allclose(
+            np.asarray(a[1], float), np.asarray(e[1], float), rtol=1e-4, atol=1e-5, err_msg=str(k)
+        )
 
 
 def test_direct_mode_ends_with_its_context():
-    with pytest.raises(ValueError), torch.direct_mode():  # noqa: PT011 - ours
+    with pytest.raises(ValueError), torch.direct_mode():
         a = torch.ones(2) + 1
         assert a._s.value.array is not None
         raise ValueError

@@ -1,4 +1,4 @@
-"""Live outputs and donation: programs return what is still referred to, consume what is not, and never lose a tensor."""
+"""Live outputs and donation: programs return what is referred to, consume what is not, and never lose a tensor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def mlp(hidden: int = 24) -> nn.Module:
 
 def batch() -> tuple[Any, Any]:
     rng = np.random.default_rng(3)
-    return torch.tensor(rng.standard_normal((16, 6), np.float32)), torch.tensor(rng.standard_normal((16, 3), np.float32))
+    return torch.tensor(rng.standard_normal((16, 6), np.float32)), torch.tensor(
+        rng.standard_normal((16, 3), np.float32)
+    )
 
 
 def train(model: nn.Module, optimizer: Any, data: tuple[Any, Any]) -> Any:
@@ -38,7 +40,7 @@ def train(model: nn.Module, optimizer: Any, data: tuple[Any, Any]) -> Any:
     return loss
 
 
-# -- reference counts -------------------------------------------------------------------------------------------------
+# -- reference counts ------------------------------------------------------------------------------------------------
 
 
 def test_the_baseline_is_what_an_unreferenced_value_counts():
@@ -117,7 +119,7 @@ def test_references_from_frames_and_tracebacks_only_add_results():
     assert generator.gi_frame.f_locals["hidden"].tolist() == [0, 3, 6, 9]
 
 
-# -- donation ---------------------------------------------------------------------------------------------------------
+# -- donation --------------------------------------------------------------------------------------------------------
 
 
 def step_program(node: Any = None) -> Any:
@@ -220,7 +222,7 @@ def test_an_exponential_moving_average_beside_training():
         np.testing.assert_allclose(np.asarray(a.tolist()), e, rtol=1e-4, atol=1e-6)
 
 
-# -- random programs that keep random references ------------------------------------------------------------------------
+# -- random programs that keep random references -----------------------------------------------------------------------
 
 
 class Program:
@@ -347,11 +349,15 @@ class Program:
     def drop(self) -> None:
         self.kept = [t for t in self.kept if self.choose.random() < 0.6]
 
-    ACTIONS = [name for name in dict(locals()) if not name.startswith("_") and name not in ("make_optimizer", "parameter", "keep", "train")]  # fmt: skip
+    HELPERS = ("make_optimizer", "parameter", "keep", "train")
+    ACTIONS = [name for name in dict(locals()) if not name.startswith("_") and name.islower() and name != "run"]
 
     def run(self, steps: int) -> list[Any]:
         for _ in range(steps):
-            getattr(self, self.choose.choice(["train", "train", "train", *self.ACTIONS]))()
+            getattr(
+                self,
+                self.choose.choice(["train", "train", "train", *(a for a in self.ACTIONS if a not in self.HELPERS)]),
+            )()
         for t in [*self.kept, *self.saved.values(), *self.average, *self.model.parameters()]:
             self.seen.append(t.tolist())
         for state in self.optimizer.state.values():

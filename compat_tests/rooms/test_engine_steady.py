@@ -1,4 +1,4 @@
-"""A loop that repeats compiles nothing new, grows nothing, and launches one program a step; new numbers are only data."""
+"""A loop that repeats compiles nothing new and launches one program a step; new numbers are only data."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def data() -> tuple[Any, Any]:
     return torch.randn(160, 20), torch.randn(160, 1)
 
 
-def training(model: Any, optimizer: Any, batch: Callable[[], tuple[Any, Any]], loss_of: Any = F.mse_loss) -> Callable[[], Any]:
+def training(
+    model: Any, optimizer: Any, batch: Callable[[], tuple[Any, Any]], loss_of: Any = F.mse_loss
+) -> Callable[[], Any]:
     def step() -> Any:
         x, y = batch()
         optimizer.zero_grad()
@@ -79,7 +81,7 @@ def batches(data: tuple[Any, Any], size: int = 16) -> Callable[[], tuple[Any, An
     return batch
 
 
-# -- 1. the steady state ------------------------------------------------------------------------------------------------
+# -- 1. the steady state -----------------------------------------------------------------------------------------------
 
 
 def test_mlp(data: Any):
@@ -182,7 +184,7 @@ def test_evaluation(data: Any):
     assert_steady(evaluate, launches=None, warm=8)
 
 
-# -- 2. values are data -------------------------------------------------------------------------------------------------
+# -- 2. values are data ------------------------------------------------------------------------------------------------
 
 
 def test_learning_rates_and_loss_scales(data: Any):
@@ -262,7 +264,7 @@ def test_new_seeds(data: Any):
     assert_steady(seeded)
 
 
-# -- 5. flush points ----------------------------------------------------------------------------------------------------
+# -- 5. flush points ---------------------------------------------------------------------------------------------------
 
 
 def test_a_read_in_the_middle_of_forward(data: Any):
@@ -376,7 +378,9 @@ def test_memory_stays_bounded_without_reads():
         last = rounds(14_000)
         print(last - first, torch.stats()["nodes"] - nodes)
         """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300, check=True
+    )
     grown, nodes = map(float, done.stdout.split())
     unit = 1 if sys.platform == "darwin" else 1024
     assert grown * unit < 200 << 20
@@ -384,7 +388,96 @@ def test_memory_stays_bounded_without_reads():
     _ = resource
 
 
-# -- 6. hot and cold ----------------------------------------------------------------------------------------------------
+# -- steps made by hand ------------------------------------------------------------------------------------------------
+
+
+def by_hand(update: Callable[[Any], None], reset: Callable[[Any], None]) -> Callable[[], None]:
+    torch.manual_seed(0)
+    x, y = torch.randn(12, 30), torch.randn(12, 4)
+    weights = [torch.randn(30, 20, requires_grad=True), torch.randn(20, 4, requires_grad=True)]
+
+    def step() -> None:
+        loss = (x.mm(weights[0]).clamp(min=0).mm(weights[1]) - y).pow(2).sum()
+        loss.backward()
+        update(weights)
+        reset(weights)
+
+    return step
+
+
+def under_no_grad(weights: Any) -> None:
+    with torch.no_grad():
+        for w in weights:
+            w -= 1e-4 * w.grad
+
+
+def each_under_no_grad(weights: Any) -> None:
+    for w in weights:
+        with torch.no_grad():
+            w.sub_(w.grad, alpha=1e-4)
+
+
+@torch.no_grad()
+def decorated(weights: Any) -> None:
+    for w in weights:
+        w.add_(-1e-4 * w.grad)
+
+
+def through_data(weights: Any) -> None:
+    for w in weights:
+        w.data -= 1e-4 * w.grad.data
+
+
+def new_data(weights: Any) -> None:
+    for w in weights:
+        w.data = w.data - 1e-4 * w.grad
+
+
+def drop(weights: Any) -> None:
+    for w in weights:
+        w.grad = None
+
+
+def zero(weights: Any) -> None:
+    for w in weights:
+        w.grad.zero_()
+
+
+@pytest.mark.parametrize("reset", [drop, zero])
+@pytest.mark.parametrize("update", [under_no_grad, each_under_no_grad, decorated, through_data, new_data])
+def test_a_step_without_an_optimizer_is_computed_as_one(update: Any, reset: Any):
+    """Tutorials update weights by hand and rarely read: each step must not be unrolled into the next."""
+    step = by_hand(update, reset)
+    for _ in range(9):
+        step()
+    before = torch.stats()
+    for _ in range(20):
+        step()
+    after = torch.stats()
+    assert after["nodes"] == before["nodes"]
+    assert after["compiles"] + after["disk_hits"] == before["compiles"] + before["disk_hits"]
+    assert 20 <= after["flushes"] - before["flushes"] <= 40
+    torch.synchronize()
+
+
+def test_iterations_on_an_input_are_bounded(monkeypatch: Any):
+    """An attack's iterations: gradients, but no step ever."""
+    monkeypatch.setattr(sys.modules["torchlike._src.tensor.boundary"], "LONG", 100)
+    model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 2))
+    x, y = torch.randn(5, 6), torch.randn(5, 2)
+    trace = sys.modules["torchlike._src.engine.record"].MAIN
+    deepest = 0
+    a = x
+    for _ in range(60):
+        a = a.detach().requires_grad_()
+        (g,) = torch.autograd.grad(F.mse_loss(model(a), y), a)
+        a = (a + 0.001 * g.sign()).clamp(-3, 3)
+        deepest = max(deepest, trace.node.depth)
+    assert deepest < 150
+    assert ((a - x).abs().max() <= 0.0601).item()
+
+
+# -- 6. hot and cold ---------------------------------------------------------------------------------------------------
 
 
 def sequences(width: int) -> Callable[[int], float]:
@@ -466,7 +559,12 @@ def test_two_runs_of_a_script_give_the_same_bits():
 
         env = {**os.environ, "PYTHONHASHSEED": seed}
         done = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(code)], env=env, capture_output=True, text=True, timeout=300, check=True
+            [sys.executable, "-c", textwrap.dedent(code)],
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=True,
         )
         outs.add(done.stdout)
     assert len(outs) == 1

@@ -42,7 +42,7 @@ def in_threads(*works: Callable[[], Any]) -> list[Any]:
     def call(k: int) -> None:
         try:
             results[k] = works[k]()
-        except BaseException as e:  # noqa: BLE001 - raised in the calling thread
+        except BaseException as e:
             errors.append(e)
 
     threads = [threading.Thread(target=call, args=(k,), daemon=True) for k in range(len(works))]
@@ -190,7 +190,7 @@ def test_an_error_in_a_thread_holds_no_lock():
     assert (torch.ones(2) + 1).tolist() == [2, 2]
 
 
-# -- fork ---------------------------------------------------------------------------------------------------------------
+# -- fork --------------------------------------------------------------------------------------------------------------
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
@@ -203,7 +203,7 @@ def in_child(work: Callable[[], Any]) -> Any:
     def call() -> None:
         try:
             send.send(("result", work()))
-        except BaseException as e:  # noqa: BLE001 - told to the parent
+        except BaseException as e:
             send.send(("error", f"{type(e).__name__}: {e}"))
 
     child = context.Process(target=call, daemon=True)
@@ -299,4 +299,4 @@ def in_child_of_daemon(work: Callable[[], Any]) -> Any:
         os._exit(0)
     time.sleep(0)
     os.waitpid(child, 0)
-    return eval(os.read(receive, 10_000))  # noqa: S307 - our own text
+    return eval(os.read(receive, 10_000))

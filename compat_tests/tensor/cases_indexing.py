@@ -1,3 +1,4 @@
+# ruff: noqa: B023, C408, E501, UP031, UP032 - functions are called at once; long lists of short cases
 """x[...] and x[...] = y: random indices of every kind against PyTorch."""
 
 import random
@@ -153,7 +154,7 @@ def case_index_kinds(torch):
     x = torch.arange(12).reshape(3, 4)
     n = np.array([2, 0])
     return [
-        x[np.int64(1)], x[np.int32(-1), 1], x[np.array(2)], x[n], x[n, n], x[n, 1:], x[:, n], 
+        x[np.int64(1)], x[np.int32(-1), 1], x[np.array(2)], x[n], x[n, n], x[n, 1:], x[:, n],
         x[torch.tensor(1)], x[torch.tensor(1), torch.tensor(2)], x[torch.tensor(1):], x[: torch.tensor(2), 1],
         x[[0, 2]], x[[0, 2], [1, 3]], x[[[0, 1], [2, 0]]], x[(0, 1)], x[[True, False, True]], x[[0, 1], ..., None],
         x[range(2)], x[torch.tensor([0, 1], dtype=torch.uint8).bool().nonzero()], x[[]], x[:, []], x[torch.tensor([], dtype=torch.int64)],

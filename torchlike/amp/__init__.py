@@ -1,19 +1,24 @@
-"""torch.amp: mixed precision."""
+"""torch.amp: automatic mixed precision."""
 
-from typing import Any
+import sys as _sys
 
-__all__ = ["GradScaler", "autocast"]
+from torchlike.amp import autocast_mode as _mode
+from torchlike.amp import grad_scaler as _scaler
+from torchlike.amp.autocast_mode import (
+    _enter_autocast,
+    _exit_autocast,
+    autocast,
+    custom_bwd,
+    custom_fwd,
+    is_autocast_available,
+)
+from torchlike.amp.grad_scaler import GradScaler
 
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
-class autocast:
-    """Mixed precision is not there yet."""
+# The functions that `torch` itself has.
+_sys.modules[__name__.split(".", 1)[0]].__dict__.update(_mode.public_functions(), autocast=autocast)
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError("torchlike: torch.amp.autocast is not implemented yet")
+from torchlike import cpu as _cpu  # noqa: E402 - its amp needs this package
 
-
-class GradScaler:
-    """Mixed precision is not there yet."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError("torchlike: torch.amp.GradScaler is not implemented yet")
+_ = _scaler, _enter_autocast, _exit_autocast, _cpu

@@ -1,5 +1,6 @@
 """torch.autograd.gradcheck: compare gradients with finite differences, in float64."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from torchlike._src.tensor.backward import grad
 from torchlike._src.tensor.creation import from_array
-from torchlike._src.tensor.modes import no_grad
+from torchlike._src.tensor.modes import enable_grad, no_grad
 from torchlike._src.tensor.tensor import Tensor
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
@@ -79,14 +80,27 @@ def _analytical(fn: Callable, inputs: Sequence, k: int) -> list[np.ndarray]:
 
 
 def gradcheck(
-    func: Callable, inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True,
-    nondet_tol: float = 0.0, check_undefined_grad: bool = True, check_grad_dtypes: bool = False, check_batched_grad: bool = False,
-    check_batched_forward_grad: bool = False, check_forward_ad: bool = False, check_backward_ad: bool = True,
-    fast_mode: bool = False, masked: bool | None = None,
-) -> bool:  # fmt: skip
+    func: Callable,
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
     """Whether autograd's gradients of `func` agree with finite differences at `inputs` (float64 tensors).
 
-    GradcheckError (or False without raise_exception) where they do not."""
+    eps: the step; atol, rtol: how close they must be. fast_mode: makes no difference, every element is checked.
+    GradcheckError (or False without raise_exception) where they do not agree."""
     if check_forward_ad or check_batched_grad or check_batched_forward_grad:
         raise NotImplementedError("torchlike: gradcheck in forward mode or batched")
     try:
@@ -101,14 +115,13 @@ def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float) 
     wanted = [k for k, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
     if not wanted:
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True."
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
         )
-    import warnings
-
     for k in wanted:
         if inputs[k].dtype.name not in ("float64", "complex128"):
             warnings.warn(
-                f"Input #{k} requires gradient and is not a double precision floating point or complex. This check will likely "
+                f"Input #{k} requires gradient and is not a double precision floating point or complex. This check "
+                "will likely "
                 "fail if all the inputs are not of double precision floating point or complex. ",
                 stacklevel=3,
             )
@@ -116,32 +129,51 @@ def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float) 
         numeric = _numerical(func, inputs, k, eps)
         exact = _analytical(func, inputs, k)
         for index, (n, a) in enumerate(zip(numeric, exact, strict=True)):
-            _compare(n, a, k, index, atol, rtol, inputs[k].is_complex())
+            _compare(n, a, k, index, atol, rtol, inputs[k])
     return True
 
 
-def _compare(n: np.ndarray, a: np.ndarray, k: int, index: int, atol: float, rtol: float, complex_input: bool) -> None:
-    # PyTorch's gradient of a real loss L = Re(w* . y) at x is dL/dRe(x) + i dL/dIm(x).
-    elements, directions, outputs = n.shape
+def _compare(n: np.ndarray, a: np.ndarray, k: int, index: int, atol: float, rtol: float, x: Tensor) -> None:
+    """n: finite differences, (input elements, directions, output elements); a: (output elements, weights, inputs).
+
+    PyTorch's gradient of a real loss L = Re(w* . y) at x is dL/dRe(x) + i dL/dIm(x)."""
+    complex_output = a.shape[1] == 2
     for w in range(a.shape[1]):
         weight = 1.0 if w == 0 else 1j
-        expected = np.real(np.conj(weight) * n)  # (elements, directions, outputs)
-        want = expected[:, 0, :] + (1j * expected[:, 1, :] if complex_input else 0)
+        expected = np.real(np.conj(weight) * n)
+        want = expected[:, 0, :] + (1j * expected[:, 1, :] if x.is_complex() else 0)
         got = a[:, w, :].T
-        if not np.allclose(got, want, rtol, atol, equal_nan=True):
-            raise GradcheckError(
-                f"Jacobian mismatch for output {index} with respect to input {k},\nnumerical:{np.squeeze(want)}\n"
-                f"analytical:{np.squeeze(got)}\n"
-            )
-    del elements, directions, outputs
+        if np.allclose(got, want, rtol, atol, equal_nan=True):
+            continue
+        part = ""
+        if complex_output:
+            part = f"While considering the {'real' if w == 0 else 'imaginary'} part of complex outputs only, "
+        numeric, exact = (from_array(np.asarray(m if x.is_complex() else np.real(m), x.dtype.np)) for m in (want, got))
+        raise GradcheckError(
+            f"{part}Jacobian mismatch for output {index} with respect to input "
+            f"{k},\nnumerical:{numeric}\nanalytical:{exact}\n"
+        )
 
 
 def gradgradcheck(
-    func: Callable, inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
-    gen_non_contig_grad_outputs: bool = False, raise_exception: bool = True, nondet_tol: float = 0.0,
-    check_undefined_grad: bool = True, check_grad_dtypes: bool = False, check_batched_grad: bool = False,
-    check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True, fast_mode: bool = False, masked: bool = False,
-) -> bool:  # fmt: skip
+    func: Callable,
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
     """gradcheck of the gradient: second derivatives agree with finite differences."""
     items = _tuple(inputs)
     if grad_outputs is None:
@@ -160,10 +192,12 @@ def gradgradcheck(
         xs = args[:-count] if count else args
         gs = args[-count:] if count else ()
         wanted = [x for x in xs if isinstance(x, Tensor) and x.requires_grad]
-        from torchlike._src.tensor.modes import enable_grad
-
         with enable_grad():
             outputs = _differentiable(func(*xs))
             return grad(outputs, wanted, gs, create_graph=True, allow_unused=True, materialize_grads=True)
 
     return gradcheck(first, (*items, *grad_outputs), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)
+
+
+for _item in (GradcheckError, gradcheck, gradgradcheck):
+    _item.__module__ = "torch.autograd.gradcheck"

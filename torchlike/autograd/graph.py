@@ -102,8 +102,8 @@ class _MultiHandle(RemovableHandle):
 
 
 def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: str = "all") -> RemovableHandle:
-    """Call `fn` when gradients of several tensors are there: in mode "all" once for each backward, with the list of all of
-    them (None for those that this backward does not reach); in mode "any" with the first that arrives."""
+    """Call `fn` when gradients of several tensors are there: in mode "all" once for each backward, with the list of
+    all of them (None for those that this backward does not reach); in mode "any" with the first that arrives."""
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     if mode == "any":

@@ -41,11 +41,11 @@ from torchlike.distributions.relaxed_bernoulli import RelaxedBernoulli
 from torchlike.distributions.relaxed_categorical import RelaxedOneHotCategorical
 from torchlike.distributions.studentT import StudentT
 from torchlike.distributions.transformed_distribution import TransformedDistribution
+from torchlike.distributions.transforms import *
 from torchlike.distributions.uniform import Uniform
 from torchlike.distributions.von_mises import VonMises
 from torchlike.distributions.weibull import Weibull
 from torchlike.distributions.wishart import Wishart
-from torchlike.distributions.transforms import *  # noqa: F403
 
 _add_kl_info()
 del _add_kl_info

@@ -28,7 +28,6 @@ class ProbsOrLogits:
         self._param = param
         return batch_of(param, given) if total_count is None else param.size()
 
-
     def _new(self, *args: Any, **kwargs: Any) -> Any:
         return self._param.new(*args, **kwargs)
 

@@ -59,7 +59,11 @@ def _log_cdf_slopes(a: Any, b: Any, x: Any) -> tuple:
         new, new_a = jax.jvp(step, (primal, a, b), (slope_a, one, zero))
         _, new_b = jax.jvp(step, (primal, a, b), (slope_b, zero, one))
         h, ha, hb = new[2], new_a[2], new_b[2]
-        change = abs(h - primal[2]) / abs(h) + abs(ha - slope_a[2]) / (abs(ha) + abs(h)) + abs(hb - slope_b[2]) / (abs(hb) + abs(h))
+        change = (
+            abs(h - primal[2]) / abs(h)
+            + abs(ha - slope_a[2]) / (abs(ha) + abs(h))
+            + abs(hb - slope_b[2]) / (abs(hb) + abs(h))
+        )
         return n + 1, new, new_a, new_b, jnp.max(jnp.where(jnp.isfinite(change), change, 0), initial=0)
 
     first = (jnp.ones((), a.dtype), by_a[0], by_a[1], by_b[1], jnp.full((), jnp.inf, a.dtype))
@@ -74,8 +78,8 @@ def _log_cdf_slopes(a: Any, b: Any, x: Any) -> tuple:
 
 
 def _dirichlet_gradient(sample: Any, concentration: Any, total: Any) -> Any:
-    """-(∂F/∂a) / (density · (1 - x)) of a Beta(a, total - a) draw x, elementwise: how one entry of a Dirichlet draw moves
-    with its own concentration, per unit of what the other entries share."""
+    """-(∂F/∂a) / (density · (1 - x)) of a Beta(a, total - a) draw x, elementwise: how one entry of a Dirichlet draw
+    moves with its own concentration, per unit of what the other entries share."""
     x, a, total = (v.astype("float64") for v in (sample, concentration, total))
     b = total - a
     tiny = jnp.finfo(sample.dtype).tiny

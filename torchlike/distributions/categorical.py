@@ -12,7 +12,8 @@ __all__ = ["Categorical"]
 
 
 class Categorical(Distribution):
-    """One of K categories, 0 … K - 1. `probs` (..., K) nonnegative weights, normalised; or `logits` (..., K), unnormalised
+    """One of K categories, 0 … K - 1. `probs` (..., K) nonnegative weights, normalised; or `logits` (..., K),
+    unnormalised
     log probabilities."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}

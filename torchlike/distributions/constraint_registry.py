@@ -20,7 +20,8 @@ class ConstraintRegistry:
         super().__init__()
 
     def register(self, constraint: Any, factory: Callable | None = None) -> Any:
-        """Use `factory(constraint)` for constraints of this class (a class or one of its instances); also a decorator."""
+        """Use `factory(constraint)` for constraints of this class (a class or one of its instances); also a
+        decorator."""
         if factory is None:
             return lambda factory: self.register(constraint, factory)
         if isinstance(constraint, constraints.Constraint):
@@ -59,12 +60,16 @@ def _to_real(constraint: Any) -> transforms.Transform:
 
 @_both(constraints.greater_than, constraints.greater_than_eq)
 def _to_greater_than(constraint: Any) -> transforms.Transform:
-    return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)])
+    return transforms.ComposeTransform(
+        [transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)]
+    )
 
 
 @_both(constraints.less_than)
 def _to_less_than(constraint: Any) -> transforms.Transform:
-    return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)])
+    return transforms.ComposeTransform(
+        [transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)]
+    )
 
 
 @_both(constraints.interval, constraints.half_open_interval)
@@ -95,7 +100,9 @@ def _register_composed(registry: ConstraintRegistry) -> None:
     registry.register(
         constraints.cat, lambda c: transforms.CatTransform([registry(part) for part in c.cseq], c.dim, c.lengths)
     )
-    registry.register(constraints.stack, lambda c: transforms.StackTransform([registry(part) for part in c.cseq], c.dim))
+    registry.register(
+        constraints.stack, lambda c: transforms.StackTransform([registry(part) for part in c.cseq], c.dim)
+    )
 
 
 _register_composed(biject_to)

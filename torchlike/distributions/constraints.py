@@ -14,9 +14,11 @@ from torchlike.distributions.utils import readable, to_host
 
 __all__ = [
     "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property",
-    "greater_than", "greater_than_eq", "half_open_interval", "independent", "integer_interval", "interval", "is_dependent",
+    "greater_than", "greater_than_eq", "half_open_interval", "independent", "integer_interval", "interval",
+    "is_dependent",
     "less_than", "lower_cholesky", "lower_triangular", "multinomial", "nonnegative", "nonnegative_integer", "one_hot",
-    "positive", "positive_definite", "positive_integer", "positive_semidefinite", "real", "real_vector", "simplex", "square",
+    "positive", "positive_definite", "positive_integer", "positive_semidefinite", "real", "real_vector",
+    "simplex", "square",
     "stack", "symmetric", "unit_interval",
 ]  # fmt: skip
 
@@ -108,7 +110,9 @@ class _IndependentConstraint(Constraint):
             isinstance(reinterpreted_batch_ndims, int),
             f"reinterpreted_batch_ndims must be an int, got {type(reinterpreted_batch_ndims).__name__}",
         )
-        _required(reinterpreted_batch_ndims >= 0, f"reinterpreted_batch_ndims must be >= 0, got {reinterpreted_batch_ndims}")
+        _required(
+            reinterpreted_batch_ndims >= 0, f"reinterpreted_batch_ndims must be >= 0, got {reinterpreted_batch_ndims}"
+        )
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         super().__init__()
@@ -355,7 +359,8 @@ class _Sequence(Constraint):
 
     def _check_dim(self, value: Any) -> None:
         _required(
-            -value.dim() <= self.dim < value.dim(), f"dim {self.dim} out of range for value with {value.dim()} dimensions"
+            -value.dim() <= self.dim < value.dim(),
+            f"dim {self.dim} out of range for value with {value.dim()} dimensions",
         )
 
 
@@ -402,7 +407,7 @@ class _Stack(_Sequence):
         return torch.stack([c.check(v) for v, c in zip(slices, self.cseq, strict=False)], self.dim)
 
 
-# -- looking at values on the host ----------------------------------------------------------------------------------------
+# -- looking at values on the host -----------------------------------------------------------------------------------
 
 
 def _is_lower(a: np.ndarray) -> bool:
@@ -457,7 +462,9 @@ def _host_check(constraint: Constraint) -> Callable | None:
         return kind(*map(to_host, bounds)).check if all(map(readable, bounds)) else None
     if kind is _IndependentConstraint:
         base = _host_check(constraint.base_constraint)  # type: ignore[attr-defined]
-        return None if base is None else _IndependentConstraint(_Checked(base), constraint.reinterpreted_batch_ndims).check  # type: ignore[attr-defined]
+        return (
+            None if base is None else _IndependentConstraint(_Checked(base), constraint.reinterpreted_batch_ndims).check
+        )  # type: ignore[attr-defined]
     return None
 
 

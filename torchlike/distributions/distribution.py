@@ -205,7 +205,8 @@ class Distribution:
             if i != 1 and j != 1 and i != j:
                 raise ValueError(f"Value is not broadcastable with batch_shape+event_shape: {actual} vs {expected}.")
         try:
-            support = self.support
+            with torch.no_grad():  # bounds worked out for the check alone are no part of a training step
+                support = self.support
         except NotImplementedError:
             warnings.warn(
                 f"{self.__class__} does not define `support` to enable "
@@ -219,7 +220,8 @@ class Distribution:
         if constraints.holds(support, value) is False:
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) "
-                f"to be within the support ({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
+                f"to be within the support ({self.support!r}) of the distribution {self!r}, but found invalid "
+                f"values:\n{value}"
             )
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
@@ -232,4 +234,9 @@ class Distribution:
 
     def __repr__(self) -> str:
         shown = [(n, self.__dict__[n]) for n in self.arg_constraints if n in self.__dict__]
-        return self.__class__.__name__ + "(" + ", ".join(f"{n}: {v if v.numel() == 1 else v.size()}" for n, v in shown) + ")"
+        return (
+            self.__class__.__name__
+            + "("
+            + ", ".join(f"{n}: {v if v.numel() == 1 else v.size()}" for n, v in shown)
+            + ")"
+        )

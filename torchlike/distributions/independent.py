@@ -16,9 +16,7 @@ class Independent(Distribution, Generic[D]):
 
     arg_constraints: dict[str, constraints.Constraint] = {}
 
-    def __init__(
-        self, base_distribution: D, reinterpreted_batch_ndims: int, validate_args: bool | None = None
-    ) -> None:
+    def __init__(self, base_distribution: D, reinterpreted_batch_ndims: int, validate_args: bool | None = None) -> None:
         if reinterpreted_batch_ndims > len(base_distribution.batch_shape):
             raise ValueError(
                 "Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), "

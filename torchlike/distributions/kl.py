@@ -45,7 +45,8 @@ _KL_MEMOIZE: dict[tuple[type, type], Any] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable:
-    """Decorator: `fun(p, q)` is the divergence for these classes and their subclasses (unless a closer pair is registered)."""
+    """Decorator: `fun(p, q)` is the divergence for these classes and their subclasses (unless a closer pair is
+    registered)."""
     for name, kind in (("type_p", type_p), ("type_q", type_q)):
         if not (isinstance(kind, type) and issubclass(kind, Distribution)):
             raise TypeError(f"Expected {name} to be a Distribution subclass but got {kind}")
@@ -111,7 +112,7 @@ def _x_log_x(x: Any) -> Any:
     return torch.special.xlogy(x, x)
 
 
-def _batch_trace_XXT(x: Any) -> Any:  # noqa: N802
+def _batch_trace_XXT(x: Any) -> Any:
     """The trace of X Xᵀ."""
     return x.pow(2).sum((-2, -1))
 
@@ -137,7 +138,7 @@ _infinite(
     ]
 )
 
-# -- within a family ------------------------------------------------------------------------------------------------------
+# -- within a family -------------------------------------------------------------------------------------------------
 
 
 @register_kl(Bernoulli, Bernoulli)
@@ -202,7 +203,8 @@ def _kl_expfamily_expfamily(p: Any, q: Any) -> Any:
     """The Bregman divergence of the log normaliser."""
     if type(p) is not type(q):
         raise NotImplementedError(
-            "The cross KL-divergence between different exponential families cannot        be computed using Bregman divergences"
+            "The cross KL-divergence between different exponential families cannot                             "
+            "be computed using Bregman divergences"
         )
     of_p = [n.detach().requires_grad_() for n in p._natural_params]
     normalizer = p._log_normalizer(*of_p)
@@ -290,13 +292,13 @@ def _kl_independent_independent(p: Any, q: Any) -> Any:
     return _sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 
-# -- multivariate normal distributions ------------------------------------------------------------------------------------
+# -- multivariate normal distributions -------------------------------------------------------------------------------
 
 
 def _same_events(p: Any, q: Any, names: str) -> None:
     if p.event_shape != q.event_shape:
         raise ValueError(
-            f"KL-divergence between two {names} with        different event shapes cannot be computed"
+            f"KL-divergence between two {names} with                          different event shapes cannot be computed"
         )
 
 
@@ -359,7 +361,7 @@ def _kl_lowrankmultivariatenormal_multivariatenormal(p: Any, q: Any) -> Any:
     return 0.5 * (_log_det(q) - _log_det(p) + trace + distance - p.event_shape[0])
 
 
-# -- between families -----------------------------------------------------------------------------------------------------
+# -- between families ------------------------------------------------------------------------------------------------
 
 
 @register_kl(Bernoulli, Poisson)

@@ -12,7 +12,8 @@ __all__ = ["LogisticNormal"]
 
 
 class LogisticNormal(TransformedDistribution):
-    """Points of the simplex: independent normal variables of `loc` and `scale` (..., K), by stick breaking, (..., K + 1)."""
+    """Points of the simplex: independent normal variables of `loc` and `scale` (..., K), by stick breaking, (..., K
+    + 1)."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex

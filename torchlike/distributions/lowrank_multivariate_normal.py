@@ -12,19 +12,19 @@ from torchlike.distributions.utils import _standard_normal, lazy_property
 __all__ = ["LowRankMultivariateNormal"]
 
 
-def _batch_capacitance_tril(W: Any, D: Any) -> Any:  # noqa: N803
+def _batch_capacitance_tril(W: Any, D: Any) -> Any:
     """The Cholesky factor of I + Wᵀ D⁻¹ W: (..., n, m), (..., n) -> (..., m, m)."""
     capacitance = torch.matmul(W.mT / D.unsqueeze(-2), W)
     identity = torch.eye(W.size(-1), dtype=W.dtype, device=W.device)
     return torch.linalg.cholesky(capacitance + identity)
 
 
-def _batch_lowrank_logdet(W: Any, D: Any, capacitance_tril: Any) -> Any:  # noqa: N803
+def _batch_lowrank_logdet(W: Any, D: Any, capacitance_tril: Any) -> Any:
     """log det(W Wᵀ + D), by the matrix determinant lemma."""
     return 2 * capacitance_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1) + D.log().sum(-1)
 
 
-def _batch_lowrank_mahalanobis(W: Any, D: Any, x: Any, capacitance_tril: Any) -> Any:  # noqa: N803
+def _batch_lowrank_mahalanobis(W: Any, D: Any, x: Any, capacitance_tril: Any) -> Any:
     """xᵀ (W Wᵀ + D)⁻¹ x, by the Woodbury identity."""
     projected = _batch_mv(W.mT / D.unsqueeze(-2), x)
     return (x.pow(2) / D).sum(-1) - _batch_mahalanobis(capacitance_tril, projected)
@@ -53,7 +53,9 @@ class LowRankMultivariateNormal(Distribution):
         if cov_diag.shape[-1:] != event_shape:
             raise ValueError(f"cov_diag must be a batch of vectors with shape {event_shape}")
         try:
-            locs, self.cov_factor, diags = torch.broadcast_tensors(loc.unsqueeze(-1), cov_factor, cov_diag.unsqueeze(-1))
+            locs, self.cov_factor, diags = torch.broadcast_tensors(
+                loc.unsqueeze(-1), cov_factor, cov_diag.unsqueeze(-1)
+            )
         except RuntimeError as e:
             raise ValueError(
                 f"Incompatible batch shapes: loc {loc.shape}, cov_factor {cov_factor.shape}, cov_diag {cov_diag.shape}"

@@ -24,13 +24,9 @@ class MixtureSameFamily(Distribution):
         self._mixture_distribution = mixture_distribution
         self._component_distribution = component_distribution
         if not isinstance(mixture_distribution, Categorical):
-            raise ValueError(
-                " The Mixture distribution needs to be an  instance of torch.distributions.Categorical"
-            )
+            raise ValueError(" The Mixture distribution needs to be an  instance of torch.distributions.Categorical")
         if not isinstance(component_distribution, Distribution):
-            raise ValueError(
-                "The Component distribution needs to be an instance of torch.distributions.Distribution"
-            )
+            raise ValueError("The Component distribution needs to be an instance of torch.distributions.Distribution")
         of_mixture = mixture_distribution.batch_shape
         batch_shape = component_distribution.batch_shape[:-1]
         for size1, size2 in zip(reversed(of_mixture), reversed(batch_shape), strict=False):
@@ -39,11 +35,12 @@ class MixtureSameFamily(Distribution):
                     f"`mixture_distribution.batch_shape` ({of_mixture}) is not compatible with "
                     f"`component_distribution.batch_shape`({batch_shape})"
                 )
-        km = mixture_distribution.param_shape[-1]
+        km = mixture_distribution.logits.shape[-1]
         kc = component_distribution.batch_shape[-1]
         if km != kc:
             raise ValueError(
-                f"`mixture_distribution component` ({km}) does not equal `component_distribution.batch_shape[-1]` ({kc})"
+                f"`mixture_distribution component` ({km}) does not equal "
+                f"`component_distribution.batch_shape[-1]` ({kc})"
             )
         self._num_component = km
         event_shape = component_distribution.event_shape
@@ -114,9 +111,7 @@ class MixtureSameFamily(Distribution):
         own = len(self.mixture_distribution.batch_shape)
         missing = 0 if own == 1 else len(self.batch_shape) - own
         shape = x.shape
-        return x.reshape(
-            shape[:-1] + torch.Size(missing * [1]) + shape[-1:] + torch.Size(self._event_ndims * [1])
-        )
+        return x.reshape(shape[:-1] + torch.Size(missing * [1]) + shape[-1:] + torch.Size(self._event_ndims * [1]))
 
     def __repr__(self) -> str:
         return f"MixtureSameFamily(\n  {self.mixture_distribution},\n  {self.component_distribution})"

@@ -16,8 +16,9 @@ def _batch_mv(bmat: Any, bvec: Any) -> Any:
     return torch.matmul(bmat, bvec.unsqueeze(-1)).squeeze(-1)
 
 
-def _batch_mahalanobis(bL: Any, bx: Any) -> Any:  # noqa: N803
-    """The squared length of L⁻¹ x: (b..., n, n), (..., b'..., n) -> (..., b'...), each b' a multiple of its b (1 or equal
+def _batch_mahalanobis(bL: Any, bx: Any) -> Any:
+    """The squared length of L⁻¹ x: (b..., n, n), (..., b'..., n) -> (..., b'...), each b' a multiple of its b (1 or
+    equal
     in practice). Vectors that share a factor are solved for together."""
     n = bx.size(-1)
     batch = bx.shape[:-1]
@@ -39,7 +40,7 @@ def _batch_mahalanobis(bL: Any, bx: Any) -> Any:  # noqa: N803
     return squares.reshape(bx.shape[:-1]).permute(back).reshape(batch)
 
 
-def _precision_to_scale_tril(P: Any) -> Any:  # noqa: N803
+def _precision_to_scale_tril(P: Any) -> Any:
     """The Cholesky factor of the inverse of P, from the factor of P with its axes reversed: no matrix is inverted."""
     reversed_factor = torch.linalg.cholesky(torch.flip(P, (-2, -1)))
     inverse_factor = torch.transpose(torch.flip(reversed_factor, (-2, -1)), -2, -1)

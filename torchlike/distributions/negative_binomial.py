@@ -23,7 +23,9 @@ class NegativeBinomial(ProbsOrLogits, Distribution):
     }
     support = constraints.nonnegative_integer
 
-    def __init__(self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
         super().__init__(self._set_param(probs, logits, total_count), validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> "NegativeBinomial":

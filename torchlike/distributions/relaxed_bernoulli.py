@@ -19,7 +19,9 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
 
-    def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
         self.temperature = temperature
         super().__init__(self._set_param(probs, logits), validate_args=validate_args)
 
@@ -43,14 +45,19 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """A reparametrisable variable in (0, 1) that tends to a Bernoulli variable as `temperature` (a tensor) tends to 0."""
+    """A reparametrisable variable in (0, 1) that tends to a Bernoulli variable as `temperature` (a tensor) tends to
+    0."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
     has_rsample = True
 
-    def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args=validate_args)
+    def __init__(
+        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        super().__init__(
+            LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args=validate_args
+        )
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> "RelaxedBernoulli":
         return super().expand(batch_shape, _instance=self._get_checked_instance(RelaxedBernoulli, _instance))

@@ -39,7 +39,8 @@ def to_host(value: Any) -> Any:
 
 
 def broadcast_all(*values: Any) -> tuple:
-    """Tensors and numbers broadcast to one shape. Numbers take dtype and device of the first tensor, or the default dtype.
+    """Tensors and numbers broadcast to one shape. Numbers take dtype and device of the first tensor, or the default
+    dtype.
 
     ValueError for anything else."""
     if not all(isinstance(v, (TensorBase, *Number)) or hasattr(v, "__torch_function__") for v in values):
@@ -51,7 +52,12 @@ def broadcast_all(*values: Any) -> tuple:
         if isinstance(v, TensorBase):
             options = {"dtype": v.dtype, "device": v.device}
             break
-    return tuple(torch.broadcast_tensors(*[torch.tensor(v, **options) if isinstance(v, Number) else v for v in values]))
+    tensors = [torch.tensor(v, **options) if isinstance(v, Number) else v for v in values]
+    shapes = [t.shape for t in tensors]
+    if all(s == shapes[0] for s in shapes):
+        return tuple(tensors)
+    shape = torch.broadcast_shapes(*shapes)  # what has the shape already stays the tensor that it is
+    return tuple(t if s == shape else t.expand(shape) for t, s in zip(tensors, shapes, strict=True))
 
 
 def batch_of(param: Any, *given: Any) -> Any:
@@ -99,7 +105,7 @@ def probs_to_logits(probs: Any, is_binary: bool = False) -> Any:
     return torch.log(clamped)
 
 
-class lazy_property:  # noqa: N801  (PyTorch's name)
+class lazy_property:
     """An attribute computed on first use, with gradients recorded, and then stored on the instance."""
 
     def __init__(self, wrapped: Callable) -> None:
@@ -115,7 +121,7 @@ class lazy_property:  # noqa: N801  (PyTorch's name)
         return value
 
 
-class _lazy_property_and_property(lazy_property, property):  # noqa: N801
+class _lazy_property_and_property(lazy_property, property):
     """What a lazy property is when asked for on the class."""
 
     def __init__(self, wrapped: Callable) -> None:

@@ -32,10 +32,13 @@ FREED = (
 
 
 class Hooks:
-    """Registered by the tensor room: what the tape needs of tensors."""
+    """Registered by the tensor room and by `shown`: what the tape needs of them."""
 
     wrap: Callable[[Value], Any]
     apply: Callable[..., Any]
+    attribute: Callable[..., Any]
+    attribute_names: Callable[..., Any]
+    next_functions: Callable[..., Any]
 
 
 class GradientEdge(NamedTuple):
@@ -173,7 +176,7 @@ class GradPlan:
         self.count = len(self.inputs) + len(self.outputs)
         self.pull = pullback(kernel, need, (True,) * len(kernel.outs))
         self.whole = not kernel.op.linear and len(kernel.outs) > 1 and bool(_untaken(kernel))
-        """Some result has a gradient that the rules do not take (statistics that a norm keeps for its own backward). The
+        """Some result has a gradient that the rules do not take (statistics that a norm keeps for its backward). The
         node then also keeps its operands, so that such gradients, and second derivatives, can be had by `jax.vjp`."""
 
 
@@ -252,27 +255,16 @@ class OpNode(Node):
         return f"<{self.label()} object at {id(self):#x}>"
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_saved_"):
-            found = saved_attributes(self).get(name[7:])
-            if found is not None:
-                return found()
-        if name.startswith("_raw_saved_"):
-            positions = saved_positions(self).get(name[11:])
-            if positions is not None:
-                made = [SavedTensor(self, k) for k in positions]
-                return made[0] if len(made) == 1 else tuple(made)
-        raise AttributeError(f"'{self.label()}' object has no attribute '{name}'")
+        return Hooks.attribute(self, name)  # `_saved_NAME` and `_raw_saved_NAME`
 
     def __dir__(self) -> list[str]:
-        saved = [f"_saved_{n}" for n in saved_attributes(self)]
-        return sorted({*super().__dir__(), *saved, *(f"_raw_saved_{n}" for n in saved_positions(self))})
+        return sorted({*super().__dir__(), *Hooks.attribute_names(self)})
 
     @property
     def next_functions(self) -> tuple:
-        specs = self.kernel.specs
-        return tuple(public_edge(e) for e, s in zip(self.edges, specs, strict=True) if type(s) is Aval)
+        return Hooks.next_functions(self)
 
-    def _saved_values(self, keep: bool) -> list:
+    def _kept_values(self, keep: bool) -> list:
         saved = self.saved
         if saved is None:
             raise RuntimeError(FREED)
@@ -288,7 +280,7 @@ class OpNode(Node):
             self.saved = None
         return out
 
-    def _saved_tensor(self, value: Value, position: int) -> Any:
+    def _kept_tensor(self, value: Value, position: int) -> Any:
         """A saved value as a tensor on the graph: operand `position`, or result `~position`."""
         t = Hooks.wrap(value)
         if position >= 0:
@@ -315,12 +307,12 @@ class OpNode(Node):
         if plan.whole:
             return self._pull_whole(found, grads, keep)
         if plan.saves:
-            return record(found, (), (*self._saved_values(keep), *grads))
+            return record(found, (), (*self._kept_values(keep), *grads))
         return record(found, (), grads)
 
     def _pull_whole(self, found: Any, grads: list, keep: bool) -> Sequence:
         plan = self.plan
-        values = self._saved_values(keep)
+        values = self._kept_values(keep)
         if any(found.given[k] for k in _untaken(plan.kernel)):
             return record(whole_pullback(found), (), (*values[plan.count :], *grads))
         return record(found, (), (*values[: plan.count], *grads))
@@ -329,7 +321,7 @@ class OpNode(Node):
         given = tuple(g is not None for g in grads)
         found = pullback(self.plan.kernel, self.plan.need, given)
         inputs, outputs = found.plan
-        values = self._saved_values(keep)
+        values = self._kept_values(keep)
         if self.plan.whole:
             found, values = whole_pullback(found), values[self.plan.count :]
             inputs, outputs = tuple(range(len(values))), ()
@@ -338,7 +330,7 @@ class OpNode(Node):
             if type(v) is not Value:
                 operands.append(v)
                 continue
-            operands.append(self._saved_tensor(v, k))
+            operands.append(self._kept_tensor(v, k))
         operands += [g for g in grads if g is not None]
         return Hooks.apply(found, (), operands, many=True)
 
@@ -352,68 +344,6 @@ def whole_pullback(found: Pullback) -> Pullback:
     return made
 
 
-def saved_positions(node: OpNode) -> dict[str, list[int]]:
-    """PyTorch's name of each saved tensor -> where in `saved` it is."""
-    kernel = node.plan.kernel
-    op = kernel.op
-    names = op.names(kernel.static, len(kernel.specs)) if hasattr(op, "names") else ["self", "other"]
-    out: dict[str, list[int]] = {}
-    for k, position in enumerate(node.plan.inputs):
-        if position < len(kernel.specs) and type(kernel.specs[position]) is not str:
-            name = names[position] if position < len(names) else f"operand{position}"
-            out.setdefault("self" if name == "input" and getattr(op, "method", False) else name, []).append(k)
-    for k, position in enumerate(node.plan.outputs, len(node.plan.inputs)):
-        out["result" if len(kernel.outs) == 1 else f"result{position}"] = [k]
-    return out
-
-
-def saved_attributes(node: OpNode) -> dict[str, Callable]:
-    """What users can read as `_saved_NAME`: saved tensors, and static arguments (dim, keepdim, …)."""
-    kernel = node.plan.kernel
-    statics = getattr(kernel.op, "statics", ())
-    out: dict[str, Callable] = {
-        n: (lambda v=v: v) for n, v in zip(statics, kernel.static, strict=False) if isinstance(v, (int, float, str, tuple, type(None)))
-    }
-    for name, positions in saved_positions(node).items():
-        out[name] = lambda positions=positions: _saved(node, positions)
-    return out
-
-
-def _saved(node: OpNode, positions: list[int]) -> Any:
-    values = node._saved_values(True)
-    where = (*node.plan.inputs, *(~o for o in node.plan.outputs))
-    out = []
-    for k in positions:
-        edge = node.edges[where[k]] if where[k] >= 0 else None
-        leaf = edge is not None and not isinstance(edge, (Node, OutEdge)) and edge._read() is values[k]
-        out.append(edge if leaf else node._saved_tensor(values[k], where[k]))
-    return out[0] if len(out) == 1 else tuple(out)
-
-
-class SavedTensor:
-    """`_raw_saved_NAME`: one saved tensor, for registering hooks of its own."""
-
-    def __init__(self, node: OpNode, position: int) -> None:
-        self._node = node
-        self._position = position
-
-    @property
-    def data(self) -> Any:
-        """The saved tensor."""
-        return _saved(self._node, [self._position])
-
-    def register_hooks(self, pack_hook: Callable, unpack_hook: Callable) -> None:
-        """Replace the saved tensor by what pack_hook makes of it, until backward asks unpack_hook for it."""
-        node, k = self._node, self._position
-        if node.saved is None:
-            raise RuntimeError(FREED)
-        value = node.saved[k][0]
-        if type(value) is Packed:
-            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a time.")
-        packed = pack(Hooks.wrap(value), pack_hook, unpack_hook)
-        node.saved = (*node.saved[:k], (packed, None, 0), *node.saved[k + 1 :])
-
-
 def pack(tensor: Any, pack_hook: Callable, unpack_hook: Callable) -> "Packed":
     """Let the user's hook pack a tensor (given without history)."""
     before = MODE.enabled
@@ -423,8 +353,10 @@ def pack(tensor: Any, pack_hook: Callable, unpack_hook: Callable) -> "Packed":
         packed = pack_hook(tensor)
         if tensor._s.version != version:
             raise RuntimeError(
-                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
-                "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need to "
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook "
+                "cannot be "
+                "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if "
+                "you need to "
                 "perform in-place operations on the input to a pack hook."
             )
     finally:
@@ -466,12 +398,17 @@ class Packed:
         finally:
             MODE.enabled = before
         if not hasattr(tensor, "_aval"):
-            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type " + str(type(tensor)))
+            raise TypeError(
+                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type " + str(type(tensor))
+            )
         return tensor._read()
 
 
 def current_edge(storage: Any, a: Aval, saved: Any) -> Any:
     """Where the tensor over `storage` hangs now: error messages name the operation that wrote to it last."""
+    node = saved.node if type(saved) is OutEdge else saved
+    if isinstance(node, OpNode) and getattr(node.plan.kernel.op, "view", False):
+        return saved  # it was a view
     for t in gc.get_referrers(storage):
         if getattr(t, "_s", None) is storage and hasattr(t, "_aval") and t._aval is a and t._silent is None:
             edge = t._edge()
@@ -482,11 +419,13 @@ def current_edge(storage: Any, a: Aval, saved: Any) -> Any:
 
 def damage_text(a: Aval, edge: Any, now: int, expected: int) -> str:
     """PyTorch's text for a saved tensor that was modified in place."""
-    kind = f"[{a.dtype.type_name} [{', '.join(map(str, a.shape))}]]"
+    name = f"CPU{a.dtype.scalar_name}Type" if a.dtype.is_complex else a.dtype.type_name
+    kind = f"[{name} [{', '.join(map(str, a.shape))}]]"
     node, nr = (edge.node, edge.nr) if type(edge) is OutEdge else (edge, 0)
     source = f", which is output {nr} of {short_name(node)}," if isinstance(node, Node) else ""
     hint = (
-        "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in question "
+        "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
+        "question "
         "was changed in there or anywhere later. Good luck!"
         if Anomaly.enabled
         else "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
@@ -507,7 +446,7 @@ def short_name(node: Node) -> str:
 
 def operator_name(node: Node) -> str:
     """'Exp' of ExpBackward0, 'Squeeze1' of SqueezeBackward1."""
-    return re.sub(r"Backward(0$)?", "", node.name())
+    return re.sub(r"Backward(?!s)(0$)?", "", node.name())
 
 
 def note_stack(node: Node) -> None:
@@ -529,6 +468,16 @@ def forward_call() -> dict:
         frame = frame.f_back
     stack = traceback.StackSummary.extract(reversed(frames))
     return {"stack": stack.format(), "parent": Running.node}
+
+
+def user_level() -> int:
+    """The `stacklevel` that makes a warning given by the caller point at the user's own line."""
+    level = 1
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith((PACKAGE, "<torchlike")):
+        level += 1
+        frame = frame.f_back
+    return level
 
 
 class _Running(threading.local):
@@ -611,10 +560,15 @@ class AccumulateGrad(Node):
         return RemovableHandle(self.variable._accumulate_hooks, hook, keep=self)
 
     def register_prehook(self, hook: Callable) -> Any:
-        raise NotImplementedError("torchlike: register_prehook on AccumulateGrad; use Tensor.register_hook")
+        if self.variable._hooks is None:
+            self.variable._hooks = {}
 
+        def first(g: Any) -> Any:
+            result = hook((g,))
+            return result[0] if isinstance(result, tuple) else result
 
-_accumulators: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
+        return RemovableHandle(self.variable._hooks, first, keep=self)
+
 
 
 def accumulator(leaf: Any) -> AccumulateGrad:
@@ -696,4 +650,4 @@ def zeros_like(aval: Aval) -> Value:
 
 
 Node.__module__ = GradientEdge.__module__ = "torch.autograd.graph"
-AccumulateGrad.__module__ = SavedTensor.__module__ = "builtins"
+AccumulateGrad.__module__ = "builtins"

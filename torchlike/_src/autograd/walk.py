@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from torchlike._src.autograd.grad_mode import MODE, Anomaly
-from torchlike._src.autograd.tape import Hooks, Node, OpNode, OutEdge, Running
-from torchlike._src.core.aval import Aval
+from torchlike._src.autograd.shown import slots
+from torchlike._src.autograd.tape import Hooks, Node, OpNode, OutEdge, Running, user_level
 from torchlike._src.engine import Value, host_array, record
 from torchlike._src.ops.kernels import ADD
 
@@ -140,8 +140,6 @@ def _run(
         if extra is not None:
             if "tensor" in extra or "retain" in extra:
                 _run_result_hooks(extra, received, create)
-            if Anomaly.enabled:
-                Running.node = node
         if wanted is not None:
             for nr in range(len(received)):
                 for k in wanted.get((id(node), nr), ()):
@@ -151,7 +149,7 @@ def _run(
         if useful is not None and not any(_target(e) in useful for e in node.edges if e is not None):
             continue
         edges = [e for e in node.edges if e is not None]
-        if not node.runs_without_gradient and all([g is None for g in received]):
+        if not node.runs_without_gradient and all([g is None for g in received]):  # noqa: C419 - a list is quicker here
             pulled: Sequence = [None] * len(edges)
         elif Anomaly.enabled:
             pulled = _pull_watched(node, received, keep, create)
@@ -243,7 +241,7 @@ def _add_graph(a: Any, b: Any) -> Any:
     return a + b
 
 
-# -- hooks --------------------------------------------------------------------------------------------------------------
+# -- hooks ----------------------------------------------------------------------------------------------------
 
 
 def _run_result_hooks(extra: dict, received: list, create: bool) -> None:
@@ -275,7 +273,8 @@ def _check_replacement(before: Any, after: Any, hook: Any) -> None:
     name = getattr(hook, "__name__", "<unknown>")
     if after._aval.dtype is not before._aval.dtype:
         raise RuntimeError(
-            f"hook '{name}' has changed the type of value (was {before._aval.dtype.type_name} got {after._aval.dtype.type_name})"
+            f"hook '{name}' has changed the type of value (was {before._aval.dtype.type_name} got "
+            f"{after._aval.dtype.type_name})"
         )
     if after._aval.shape != before._aval.shape:
         raise RuntimeError(f"hook '{name}' has changed the size of value")
@@ -290,11 +289,14 @@ def _from_tensors(grads: Sequence, create: bool) -> list:
 
 
 def _replaced(before: tuple, result: Any, hook: Any) -> tuple:
-    """What a hook on a node returned, checked: a tuple, or one tensor where there is one gradient."""
-    after = result if isinstance(result, tuple) else (result,)
+    """What a hook on a node returned, checked."""
+    if not isinstance(result, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(result).__name__}'")
+    after = result
     if len(after) != len(before):
         raise RuntimeError(
-            f"hook '{getattr(hook, '__name__', '<unknown>')}' has returned an incorrect number of values (got {len(after)}, but expected "
+            f"hook '{getattr(hook, '__name__', '<unknown>')}' has returned an incorrect number of values (got "
+            f"{len(after)}, but expected "
             f"{len(before)})"
         )
     for a, b in zip(after, before, strict=True):
@@ -316,22 +318,19 @@ def _run_prehooks(node: Node, received: list, create: bool) -> list:
 
 def _run_posthooks(node: Node, pulled: Sequence, received: list, create: bool) -> list:
     """Hooks see one gradient (or None) for each tensor operand."""
-    slots = [e is not None for e in node.edges]
-    if isinstance(node, OpNode):
-        shown = [type(s) is Aval for s in node.kernel.specs]
-    else:
-        shown = [True] * len(slots)
-    source = iter(_to_tensors(pulled, create))
-    full = [next(source) if s else None for s in slots]
-    visible = tuple(g for g, s in zip(full, shown, strict=True) if s)
+    arrived = iter(_to_tensors(pulled, create))
+    full = [None if e is None else next(arrived) for e in node.edges]
+    shown = slots(node) if isinstance(node, OpNode) else list(range(len(full)))
+    visible = tuple([None if k is None else full[k] for k in shown])
     given = _to_tensors(received, create)
     for hook in list(node.extra["post"].values()):  # type: ignore[index]
         result = hook(visible, given)
         if result is not None:
             visible = _replaced(visible, result, hook)
-    source = iter(visible)
-    full = [next(source) if s else None for s in shown]
-    return _from_tensors([g for g, s in zip(full, slots, strict=True) if s], create)
+    for k, g in zip(shown, visible, strict=True):
+        if k is not None:
+            full[k] = g
+    return _from_tensors([g for g, e in zip(full, node.edges, strict=True) if e is not None], create)
 
 
 def accumulate(leaf: Any, g: Any, create: bool) -> None:
@@ -356,7 +355,7 @@ def accumulate(leaf: Any, g: Any, create: bool) -> None:
             hook(leaf)
 
 
-# -- anomaly mode -------------------------------------------------------------------------------------------------------
+# -- anomaly mode ----------------------------------------------------------------------------------------------------
 
 
 def _pull_watched(node: Node, received: list, keep: bool, create: bool) -> Sequence:
@@ -375,8 +374,8 @@ def _pull_watched(node: Node, received: list, keep: bool, create: bool) -> Seque
 
 
 def _warn_trace(node: Node) -> None:
-    """Warn with the forward call of a node whose gradient failed, and of the nodes during whose gradient it was made."""
-    level = 7
+    """Warn with the forward call of a node whose gradient failed, and of those during whose gradient it was made."""
+    level = user_level()
     extra = node.extra or {}
     if "stack" not in extra:
         warnings.warn(
@@ -394,14 +393,16 @@ def _warn_trace(node: Node) -> None:
         extra = parent.extra or {}
         if "stack" not in extra:
             warnings.warn(
-                f"\n\nPrevious calculation was induced by {parent.name()}. No forward pass information available. Enable detect "
+                f"\n\nPrevious calculation was induced by {parent.name()}. No forward pass information available. "
+                "Enable detect "
                 "anomaly during forward pass for more information.",
                 stacklevel=level,
             )
             return
         text = "".join(extra["stack"])
         warnings.warn(
-            f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the previous "
+            f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the "
+            "previous "
             f"calculation:\n{text}",
             stacklevel=level,
         )

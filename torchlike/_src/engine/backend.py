@@ -65,7 +65,7 @@ def compile_lowered(lowered: Any) -> Any:
     if platform() == "cpu" and _options_work:
         try:
             return lowered.compile(CPU_OPTIONS)
-        except Exception as e:  # noqa: BLE001 - the error type of an unknown option differs between versions
+        except Exception as e:
             if not any(name in str(e) for name in CPU_OPTIONS) and "option" not in str(e).lower():
                 raise
             _options_work = False
@@ -77,10 +77,29 @@ def to_host(array: Any) -> np.ndarray:
     return array if type(array) is np.ndarray else np.asarray(array)
 
 
+def _thread_setting() -> tuple[Any, Any]:
+    """(get, set) of this thread's enable_x64, both in C; Nones if this JAX has them no more."""
+    get, put = getattr(jax.enable_x64, "get_local", None), getattr(jax.enable_x64, "set_local", None)
+    if get is None or put is None or getattr(jax.enable_x64, "_update_thread_local_hook", put) is not None:
+        return None, None
+    return get, put
+
+
+_get_local, _set_local = _thread_setting()
+
+
 def call(executable: Any, args: Any) -> Any:
     """Launch a compiled program. 64-bit types are on only in here: JAX's global state is the user's."""
-    with jax.enable_x64(True):
+    if _set_local is None:
+        with jax.enable_x64(True):
+            return executable(*args)
+    # What `jax.enable_x64` does, without its Python frames, in which a Ctrl-C would leave the setting on.
+    before = _get_local()
+    try:
+        _set_local(True)
         return executable(*args)
+    finally:
+        _set_local(before)
 
 
 def quiesce() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from torchlike._src.engine import backend, cold, program, record, stats
+from torchlike._src.engine import backend, cold, program, record, report, stats
 from torchlike._src.engine.values import UNREFERENCED, Trace, TreeNode, Value, refcounts
 
 TINY_OPERATIONS = 4
@@ -89,7 +89,10 @@ def _program_for(trace: Trace, node: TreeNode, live: tuple[int, ...], reason: st
     for candidate in node.programs:
         wanted |= set(candidate.live)  # one program for all the results that this path has ever had in use
     dead = tuple(k for k, n in enumerate(refcounts(trace.leaves)) if n <= UNREFERENCED)
-    return program.compile_program(node, tuple(sorted(wanted)), dead, f"{why}; flushed by {reason}")
+    return program.compile_program(node, tuple(sorted(wanted)), dead, f"{why}; flushed by {reason} at {record.user_line()}")
+
+
+MAX_DIFFERENT = 64
 
 
 class Site:
@@ -102,6 +105,11 @@ class Site:
         self.streak = 0
         self.different: set = set()
 
+    @property
+    def full(self) -> bool:
+        """Whether counting has stopped."""
+        return len(self.different) >= MAX_DIFFERENT
+
     def visit(self, node: TreeNode, live: tuple[int, ...]) -> int:
         """How many times in a row this trace, with these results in use, has run here now."""
         key = (id(node), live)
@@ -109,7 +117,7 @@ class Site:
             self.streak += 1
         else:
             self.last, self.streak = key, 1
-            if len(self.different) < 64:
+            if len(self.different) < MAX_DIFFERENT:
                 self.different.add(key)
         return self.streak
 
@@ -220,7 +228,7 @@ def value_array(value: Value) -> Any:
     if value.array is None:
         epoch = value.epoch
         if epoch is not None and epoch.trace.epoch is epoch:
-            flush(epoch.trace, "a read at " + record.user_line() if not epoch.trace.node.visits else "a read")
+            flush(epoch.trace, "a read")
         if value.array is None:
             record.raise_lost(value)
     return value.array
@@ -236,7 +244,9 @@ def host_array(value: Value) -> np.ndarray:
 
 def flush_all(reason: str = "synchronise") -> None:
     """Flush every thread's trace."""
-    for trace in list(record.TRACES):
+    with record.LOCK:
+        traces = list(record.TRACES)
+    for trace in traces:
         flush(trace, reason)
 
 
@@ -258,6 +268,7 @@ def prune() -> None:
             keep.add(n)
             n = n.parent
     stats.COUNTS["nodes"] = _sweep(record.ROOT, horizon, keep)
+    _sites.clear()  # they name nodes by id
 
 
 def _sweep(root: TreeNode, horizon: int, keep: set) -> int:
@@ -293,6 +304,7 @@ def _after_fork_in_child() -> None:
 
 
 def install() -> None:
+    report.SITES = _sites
     record.flush_hook = flush
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

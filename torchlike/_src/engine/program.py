@@ -377,7 +377,7 @@ def load(key: str | None) -> Any:
             return None
         with jax.enable_x64(True):
             return deserialize_and_load(*pickle.loads(payload))
-    except Exception:  # noqa: BLE001 - a cache entry that does not load is only a miss; it will be written again
+    except Exception:
         return None
 
 
@@ -395,7 +395,7 @@ def save(key: str | None, executable: Any) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(hashlib.sha256(payload).digest() + payload)
         os.replace(temporary, path)
-    except Exception:  # noqa: BLE001 - no room, no rights or an unserialisable program: work without the cache
+    except Exception:
         return
     _trim(folder)
 

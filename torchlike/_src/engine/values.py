@@ -95,7 +95,8 @@ class Trace:
     """The open trace of one thread: what has been recorded since its last flush."""
 
     __slots__ = (
-        "__weakref__", "busy", "complexes", "epoch", "floats", "ints", "leaves", "node", "root", "taped", "values",
+        "__weakref__", "backwards", "busy", "complexes", "epoch", "floats", "ints", "leaves", "node", "root", "taped",
+        "updated", "values",
     )  # fmt: skip
 
     def __init__(self, root: TreeNode) -> None:
@@ -108,6 +109,8 @@ class Trace:
         self.node = self.root
         self.epoch = Epoch(self)
         self.taped = False
+        self.backwards = 0
+        self.updated = False
         self.values: list[Value] = []
         self.leaves: list[Value] = []
         self.floats: list[float] = []

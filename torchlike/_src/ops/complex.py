@@ -109,3 +109,17 @@ def angle(input: T):
 def conj_physical(input: T):
     """The complex conjugate, as a new tensor."""
     return jnp.conj(input)
+
+
+@op(
+    namespaces=(),
+    method=False,
+    out=False,
+    promote=Promote.NO_OPMATH,
+    elementwise=True,
+    grad_name="ConjBackward0",
+    vjp={"input": lambda g: jnp.conj(g)},
+)
+def _conj(input: T):
+    """The complex conjugate, as torch.conj computes it: its own node on the tape."""
+    return jnp.conj(input)

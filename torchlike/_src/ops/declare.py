@@ -497,7 +497,22 @@ def cast(array: Any, np_dtype: Any) -> Any:
         return array
     if array.dtype.kind == "c" and jnp.dtype(np_dtype).kind not in "cb":
         array = jnp.real(array)
+    kind = jnp.dtype(np_dtype).kind
+    if kind in "iu" and array.dtype.kind not in "iubc":
+        return to_integer(array, jnp.dtype(np_dtype))
     return array.astype(np_dtype)
+
+
+def to_integer(array: Any, target: Any) -> Any:
+    """Floats as integers the way C compilers do it on x86, where XLA saturates: through int32 or int64, whose smallest
+    number stands for NaN and for what does not fit; then the lowest bits."""
+    wide = jnp.dtype("int64" if target.itemsize == 8 or target.name == "uint32" else "int32")
+    low = float(jnp.iinfo(wide).min)
+    if array.dtype.itemsize == 2:
+        array = array.astype("float32")
+    fits = (array >= low) & (array < -low)
+    found = jax.lax.select(fits, array.astype(wide), jax.lax.full(array.shape, int(low), wide))
+    return found.astype(target)
 
 
 def fit(gradient: Any, spec: Aval) -> Any:

@@ -119,6 +119,7 @@ def _conversion(torch: dict) -> None:
 def _modes(torch: dict) -> None:
     for name in (
         "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled",
+        "is_anomaly_enabled", "is_anomaly_check_nan_enabled",
     ):  # fmt: skip
         torch[name] = getattr(modes, name)
 

@@ -1,18 +1,20 @@
 """backward() and autograd.grad() on tensors."""
 
-import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from torchlike._src.autograd import tape
 from torchlike._src.autograd.walk import run_backward
+from torchlike._src.tensor.boundary import enter_backward
 from torchlike._src.tensor.tensor import Tensor, TensorBase, wrap
 
 NO_GRAD = "element {k} of tensors does not require grad and does not have a grad_fn"
 
 
-def _roots(tensors: Sequence[Tensor], grads: Sequence[Any], create: bool, name: str = "grad_output") -> tuple[list, list]:
+def _roots(
+    tensors: Sequence[Tensor], grads: Sequence[Any], create: bool, name: str = "grad_output"
+) -> tuple[list, list]:
     edges, values = [], []
     for k, (t, g) in enumerate(zip(tensors, grads, strict=False)):
         if _is_edge(t):
@@ -26,7 +28,9 @@ def _roots(tensors: Sequence[Tensor], grads: Sequence[Any], create: bool, name: 
                     raise RuntimeError("grad can be implicitly created only for scalar outputs")
                 if not a.dtype.is_floating_point:
                     if a.dtype.is_complex:
-                        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {a.dtype}")
+                        raise RuntimeError(
+                            f"grad can be implicitly created only for real scalar outputs but got {a.dtype}"
+                        )
                     raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {a.dtype}")
             g = wrap(tape.ones_like(a))
         else:
@@ -34,11 +38,13 @@ def _roots(tensors: Sequence[Tensor], grads: Sequence[Any], create: bool, name: 
                 raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
             if g._aval.shape != a.shape:
                 raise RuntimeError(
-                    f"Mismatch in shape: grad_output[{k}] has a shape of {g.shape} and output[{k}] has a shape of {t.shape}."
+                    f"Mismatch in shape: grad_output[{k}] has a shape of {g.shape} and output[{k}] has a shape of "
+                    f"{t.shape}."
                 )
             if a.dtype.is_complex != g._aval.dtype.is_complex:
                 raise RuntimeError(
-                    f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+                    "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch "
+                    "in dtype: "
                     f"grad_output[{k}] has a dtype of {g.dtype} and output[{k}] has a dtype of {t.dtype}."
                 )
             if g._aval.dtype is not a.dtype:
@@ -95,9 +101,12 @@ def _edge_gradient(edge: Any, g: Any, create: bool) -> Any:
 
 
 CYCLE = (
-    "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
-    "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this "
-    "function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid the leak."
+    "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
+    "which can "
+    "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use "
+    "this "
+    "function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid "
+    "the leak."
 )
 
 
@@ -110,7 +119,8 @@ def backward(
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
             raise RuntimeError(
-                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use "
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only "
+                "use "
                 "`grad_tensors`."
             )
         grad_tensors = grad_variables
@@ -121,14 +131,17 @@ def backward(
     roots = _sequence_of(tensors)
     grads = _given(grad_tensors, len(roots))
     keep = create_graph if retain_graph is None else retain_graph
+    enter_backward()
     edges, values = _roots(roots, grads, create_graph)
     if create_graph:
-        warnings.warn(CYCLE, stacklevel=3 if sys._getframe(1).f_code is tensor_backward.__code__ else 2)
+        warnings.warn(CYCLE, stacklevel=tape.user_level())
     if inputs is not None:
         for t in inputs:
             if isinstance(t, TensorBase):
                 t.retain_grad()  # as PyTorch does, to have somewhere to accumulate
-        run_backward(edges, values, keep=keep, create=create_graph, inputs=[_target(t) for t in inputs], accumulating=True)
+        run_backward(
+            edges, values, keep=keep, create=create_graph, inputs=[_target(t) for t in inputs], accumulating=True
+        )
         return
     run_backward(edges, values, keep=keep, create=create_graph)
 
@@ -153,7 +166,9 @@ def grad(
     front, and so have the results. allow_unused: None for an input that was not used instead of an error;
     materialize_grads: zeros for it."""
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
     if allow_unused is None:
         allow_unused = materialize_grads
     roots, wanted = _sequence_of(outputs), _sequence_of(inputs)
@@ -163,6 +178,7 @@ def grad(
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if is_grads_batched:
         return _grad_batched(roots, wanted, grads, keep, create_graph, allow_unused, materialize_grads)
+    enter_backward()
     edges, values = _roots(roots, grads, create_graph)
     return _grad(edges, values, wanted, keep, create_graph, allow_unused, materialize_grads)
 
@@ -181,11 +197,8 @@ def _grad(
             out.append(None)
         else:
             raise RuntimeError(
-                "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is "
-                "the desired behavior."
-                if k is None
-                else f"The differentiated Tensor at index {k} appears to not have been used in the graph. Set allow_unused=True "
-                "if this is the desired behavior."
+                f"The differentiated Tensor at index {k} appears to not have been used in the graph. Set "
+                "allow_unused=True if this is the desired behavior."
             )
     return tuple(out)
 
@@ -201,15 +214,19 @@ def _grad_batched(
             raise NotImplementedError("torchlike: autograd.grad(is_grads_batched=True) without grad_outputs")
         if g._aval.shape[1:] != t._aval.shape:
             raise RuntimeError(
-                f"If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The "
-                f"sizes of the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was "
-                f"detected: grad_output[{k}] has a shape of {g.shape[1:]} and output[{k}] has a shape of {t.shape}. If you only "
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+                "dimension. The "
+                "sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
+                "mismatch was "
+                f"detected: grad_output[{k}] has a shape of {g.shape[1:]} and output[{k}] has a shape of {t.shape}. If "
+                "you only "
                 "want some tensors in `grad_output` to be considered batched, consider using vmap."
             )
     sizes = {g._aval.shape[0] for g in grads}
     if len(sizes) != 1:
         raise ValueError(
-            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {[g._aval.shape[0] for g in grads]} "
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{[g._aval.shape[0] for g in grads]} "
             "for the mapped dimension"
         )
     (count,) = sizes

@@ -17,6 +17,7 @@ from torchlike._src.engine.record import emit
 from torchlike._src.ops.kernels import CAST, COPY_INTO
 from torchlike._src.ops.views import fused
 from torchlike._src.storage.storage import Storage, write_view
+from torchlike._src.tensor.boundary import parameter_written
 from torchlike._src.tensor.rebase import forbidden, regenerate, relative_steps
 from torchlike._src.tensor.tensor import NEW, Tensor, TensorBase, alias, wrap
 
@@ -239,7 +240,10 @@ def count_write(target: Tensor) -> None:
     """One more write: `.data` and its views have a count of their own."""
     if target._silent is None:
         target._s.version += 1
+        if target._rg and not MODE.enabled:
+            parameter_written()
     else:
+        parameter_written()
         target._silent[0] += 1
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from torchlike._src.core.errors import broadcast_shapes
 from torchlike._src.tensor.composite import NN, check_reduction, internal, legacy_reduction, not_differentiable, public
+from torchlike._src.tensor.functions import known
 from torchlike._src.tensor.namespace import F, torch
 
 SIZE_WARNING = (
@@ -99,11 +100,23 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
     """(N, C, ...) log-probabilities, (N, ...) class numbers: -weight[t] * input[t]; the mean is over the weights.
 
-    Raises ValueError for other batch sizes, RuntimeError for other target shapes and dtypes. A class number out of
-    range gives NaN, where PyTorch raises IndexError: values are not known before the program runs."""
+    Raises ValueError for other batch sizes, RuntimeError for other target shapes and dtypes, IndexError for a class number
+    out of range that is known already; one that is still to be computed gives NaN."""
     reduction = check_reduction(legacy_reduction(size_average, reduce, reduction))
     not_differentiable("nll_loss_forward" if input.dim() <= 2 else "nll_loss2d_forward", "weight", weight)
-    return internal.nll_loss(input, target, weight, ignore_index=int(ignore_index), reduction=reduction)[0]
+    result = internal.nll_loss(input, target, weight, ignore_index=int(ignore_index), reduction=reduction)[0]
+    _check_classes(target, input.shape[0 if input.dim() == 1 else 1], ignore_index)
+    return result
+
+
+def _check_classes(target: Any, classes: int, ignore_index: int) -> None:
+    """PyTorch's error for a class number out of range, where the numbers are at hand."""
+    values = known(target)
+    if values is None or not values.size or (values.min() >= 0 and values.max() < classes):
+        return
+    bad = values[((values < 0) | (values >= classes)) & (values != ignore_index)]
+    if bad.size:
+        raise IndexError(f"Target {int(bad.flat[0])} is out of bounds.")
 
 
 @public(NN)
@@ -176,7 +189,8 @@ def _cross_entropy_smoothed(
 
 @public(NN)
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """-(t * log(x) + (1 - t) * log(1 - x)), the logarithms not below -100. Inputs outside [0, 1] give NaN."""
+    """-(t * log(x) + (1 - t) * log(1 - x)), the logarithms not below -100. RuntimeError for values outside [0, 1] that
+    are known already; those still to be computed give NaN."""
     reduction = check_reduction(legacy_reduction(size_average, reduce, reduction))
     if target.shape != input.shape:
         raise ValueError(
@@ -187,7 +201,11 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     if weight is not None:
         weight = weight.expand(torch.broadcast_shapes(tuple(target.shape), tuple(weight.shape)))
         not_differentiable("binary_cross_entropy", "weight", weight)
-    return internal.binary_cross_entropy(input, target, weight, reduction=reduction)
+    result = internal.binary_cross_entropy(input, target, weight, reduction=reduction)
+    for name, values in (("input", known(input)), ("target", known(target))):
+        if values is not None and values.size and not (values.min() >= 0 and values.max() <= 1):
+            raise RuntimeError(f"all elements of {name} should be between 0 and 1")
+    return result
 
 
 @public(NN)
@@ -351,14 +369,22 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
     not_differentiable("multi_margin_loss", "weight", weight)
-    return internal.multi_margin_loss(input, target, weight, p=int(p), margin=margin, reduction=reduction)
+    result = internal.multi_margin_loss(input, target, weight, p=int(p), margin=margin, reduction=reduction)
+    values = known(target)
+    if values is not None and values.size and not (values.min() >= 0 and values.max() < input.shape[-1]):
+        raise RuntimeError("target out of range")
+    return result
 
 
 @public(NN)
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """Hinges between each label and each other class; `target` lists class numbers, ended by -1."""
     reduction = check_reduction(legacy_reduction(size_average, reduce, reduction))
-    return internal.multilabel_margin_loss(input, target, reduction=reduction)
+    result = internal.multilabel_margin_loss(input, target, reduction=reduction)
+    values = known(target)
+    if values is not None and values.size and not (values.min() >= -1 and values.max() < input.shape[-1]):
+        raise RuntimeError("argument #2 'target' is out of range")
+    return result
 
 
 @public(NN)

@@ -213,8 +213,7 @@ def _linalg_vander(x, *, N=None):
         raise RuntimeError("linalg.vander: The input tensor x must have at least one dimension.")
     n = x.shape[-1] if N is None else int(N)
     if n <= 1:
-        if N is not None:
-            raise RuntimeError("N must be greater than 1.")
+        raise RuntimeError("N must be greater than 1.")
     wide = x.unsqueeze(-1).expand(*x.shape, n - 1)
     ones = torch.ones((*x.shape, 1), dtype=x.dtype, device=x.device)
     return torch.cumprod(torch.cat([ones, wide], -1), -1)

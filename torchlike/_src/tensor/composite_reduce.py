@@ -335,15 +335,6 @@ def _linalg_cross(input, other, *, dim=-1, out=None):
     return write_out(out, result, "linalg_cross", (input, other))
 
 
-@public("torch.linalg", name="vander")
-def _linalg_vander(x, *, N=None):
-    """(*, n) -> (*, n, N): the powers 0 to N - 1 of each element."""
-    count = x.shape[-1] if N is None else N
-    if N is not None and N <= 1:
-        raise RuntimeError("N must be greater than 1.")
-    return torch.stack([x**k if k else torch.ones_like(x) for k in range(count)], -1)
-
-
 @public("torch")
 def norm_except_dim(v, pow=2, dim=0):
     """The norm of each slice along `dim`, with the other dims kept as size 1; of all of v if dim is -1."""

@@ -81,8 +81,9 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         return self
     if b.device != a.device:
         src = move(src, a.device)
-    new = apply(COPY_INTO, (("aval", a),), (src,)) if src._aval is not a else clone(src)
-    if MODE.enabled and (self._rg or new._rg):
+    tracked = MODE.enabled and (self._rg or src._rg)
+    new = apply(COPY_INTO, (("aval", a),), (src,)) if src._aval is not a else (src if tracked else clone(src))
+    if tracked:
         # The old contents stay on the graph, with a gradient of zero.
         new = apply(OVERWRITE, (), (self, new))
         if new._gf is not None:
@@ -279,6 +280,8 @@ def item(self: Tensor) -> Any:
     a = self._aval
     if a.numel != 1:
         raise RuntimeError(f"a Tensor with {a.numel} elements cannot be converted to Scalar")
+    if a.device.type == "meta":
+        raise RuntimeError(META_ITEM)
     return self._host().item()
 
 
@@ -287,9 +290,14 @@ def tolist(self: Tensor) -> Any:
     return self._host().tolist()
 
 
+META_ITEM = "Tensor.item() cannot be called on meta tensors"
+
+
 def _only(self: Tensor) -> Any:
     if self._aval.numel != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
+    if self._aval.device.type == "meta":
+        raise RuntimeError(META_ITEM)
     return self._host().item()
 
 
@@ -299,6 +307,8 @@ def to_bool(self: Tensor) -> bool:
         if n == 0:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+    if self._aval.device.type == "meta":
+        raise RuntimeError(META_ITEM)
     return bool(self._host().reshape(()))
 
 

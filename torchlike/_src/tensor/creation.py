@@ -175,6 +175,8 @@ def sequence_array(data: Any, target: np.dtype | None) -> np.ndarray:
         return cast_host(tensor_sequence(data), target)
     if isinstance(leaf, str):
         raise ValueError("too many dimensions 'str'")
+    if isinstance(data, (list, tuple)) and any(isinstance(item, str) for item in data):
+        raise TypeError("new(): invalid data type 'str'")
     try:
         array = np.array(data)
     except (ValueError, TypeError):
@@ -358,7 +360,7 @@ def _strided_numpy(ndarray: np.ndarray, a: Any) -> Tensor:
     item = ndarray.itemsize
     if any(s % item for s in ndarray.strides):
         raise ValueError(
-            f"given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
         )
     strides = tuple([s // item for s in ndarray.strides])
     span = 1 + sum((n - 1) * s for n, s in zip(ndarray.shape, strides, strict=True))

@@ -23,7 +23,8 @@ class FunctionCtx:
         for t in tensors:
             if t is not None and not isinstance(t, TensorBase):
                 raise TypeError(
-                    f"save_for_backward can only save variables, but argument {tensors.index(t)} is of type {type(t).__name__}"
+                    f"save_for_backward can only save variables, but argument {tensors.index(t)} is of type "
+                    f"{type(t).__name__}"
                 )
         self._to_save = tensors
 
@@ -45,7 +46,8 @@ class FunctionCtx:
 
     def mark_shared_storage(self, *pairs: Any) -> None:
         raise ValueError(
-            "mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked. Note that calls to "
+            "mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked. Note that "
+            "calls to "
             "`set_()` are not tracked"
         )
 
@@ -125,7 +127,8 @@ class BackwardFunction(Node, FunctionCtx):
             results = results[:count]
         if len(results) != count:
             raise RuntimeError(
-                f"function {self.name()} returned an incorrect number of gradients (expected {count}, got {len(results)})"
+                f"function {self.name()} returned an incorrect number of gradients (expected {count}, got "
+                f"{len(results)})"
             )
         out = []
         edges = iter(self.edges)
@@ -133,7 +136,8 @@ class BackwardFunction(Node, FunctionCtx):
             if not here:
                 if r is not None:
                     raise RuntimeError(
-                        f"function {self.name()} returned a gradient different than None at position {k + 1}, but the corresponding "
+                        f"function {self.name()} returned a gradient different than None at position {k + 1}, but the "
+                        "corresponding "
                         "forward input was not a Variable"
                     )
                 continue
@@ -151,7 +155,8 @@ class BackwardFunction(Node, FunctionCtx):
             fits = lead >= 0 and all(b in (1, a) for a, b in zip(g._aval.shape[lead:], want.shape, strict=True))
             if not fits:
                 raise RuntimeError(
-                    f"Function {self.name()} returned an invalid gradient at index {k} - got {list(g._aval.shape)} but expected "
+                    f"Function {self.name()} returned an invalid gradient at index {k} - got {list(g._aval.shape)} but "
+                    "expected "
                     f"shape compatible with {list(want.shape)}"
                 )
             from torchlike._src.tensor.namespace import torch
@@ -196,7 +201,8 @@ class _SingleLevelFunction(metaclass=FunctionMeta):
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """The gradients of forward's arguments from those of its results."""
         raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode AD."
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
         )
 
     vjp = backward
@@ -216,7 +222,8 @@ class Function(_SingleLevelFunction):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(
-            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on "
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should "
+            "invoke them on "
             "the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
             DeprecationWarning,
             stacklevel=2,
@@ -224,13 +231,17 @@ class Function(_SingleLevelFunction):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
-            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with "
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
+            "function with "
             "static forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
         )
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True.")
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+            "generate_vmap_rule=True."
+        )
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
@@ -279,7 +290,8 @@ def _hang(node: Any, args: tuple, outputs: list, tracked: bool) -> list:
     for t in node._dirty:
         if id(t) not in {id(o) for o in outputs}:
             raise RuntimeError(
-                "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
+                "Some elements marked as dirty during the forward method were not returned as output. The inputs that "
+                "are "
                 "modified inplace must all be outputs of the Function."
             )
         if tracked and t.is_leaf and t._rg:

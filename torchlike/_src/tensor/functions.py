@@ -12,11 +12,12 @@ from torchlike._src.autograd.grad_mode import MODE
 from torchlike._src.core import dtype as dt
 from torchlike._src.core import info, promotion
 from torchlike._src.core.errors import broadcast_shapes, canonical_dim, public_broadcast_shapes
+from torchlike._src.ops.declare import OPS
 from torchlike._src.storage.storage import contiguous_strides
 from torchlike._src.tensor import views
 from torchlike._src.tensor.call import check_history, check_writable, count_write, write, write_out
 from torchlike._src.tensor.creation import from_array, tensor
-from torchlike._src.tensor.publish import PUBLIC, inplace_method, python_number
+from torchlike._src.tensor.publish import PUBLIC, add_operator, inplace_method, python_number
 from torchlike._src.tensor.tensor import Tensor, TensorBase
 
 FIXED_EXPONENTS = {2, 3, 0.5, -0.5, -1, -2, 1, 0, 4, 1.5}
@@ -25,6 +26,19 @@ FIXED_EXPONENTS = {2, 3, 0.5, -0.5, -1, -2, 1, 0, 4, 1.5}
 
 def _out(result: Any, out: Any, name: str, operands: Sequence) -> Any:
     return result if out is None else write_out(out, result, name, operands)
+
+
+def known(t: Tensor) -> Any:
+    """The tensor's values if they are at hand: in host memory, or in an array that is ready. None otherwise: values still
+    to be computed are not waited for."""
+    array = t._s.value.array if t._view is None else (t._vv.array if t._vv is not None else None)
+    if array is None or t._aval.device.type != "cpu":
+        return None
+    if type(array) is not np.ndarray:
+        if getattr(array, "is_ready", None) is None or not array.is_ready():
+            return None
+        array = np.asarray(array)
+    return array if array.shape == t._aval.shape else None
 
 
 # -- arithmetic ---------------------------------------------------------------------------------------------------------
@@ -44,15 +58,11 @@ def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
     return _out(PUBLIC["_sub_alpha"](input, other, alpha=alpha), out, "sub", (input, other))
 
 
-def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
-    """other - alpha * input."""
-    return sub(other, input, alpha=alpha) if alpha == 1 or isinstance(other, TensorBase) else sub(tensor(other), input, alpha=alpha)
-
-
 def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Tensor:
     """input / other; rounding_mode "trunc" or "floor" rounds the quotient."""
     if rounding_mode is None:
         return PUBLIC["div"](input, other, out=out)
+    check_divisor(input, other)
     if rounding_mode == "trunc":
         result = PUBLIC["_div_trunc"](input, other)
     elif rounding_mode == "floor":
@@ -62,6 +72,39 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = 
             f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
         )
     return _out(result, out, "div", (input, other))
+
+
+def check_divisor(input: Any, other: Any) -> None:
+    """PyTorch's error for an integer division by zero, where the divisor's values are at hand."""
+    if isinstance(input, TensorBase):
+        a = input._aval
+        if a.dtype.is_floating_point or a.dtype.is_complex or not a.numel or a.device.type != "cpu":
+            return
+    elif isinstance(input, (float, complex)):
+        return
+    if not isinstance(other, TensorBase):
+        if type(other) in (int, bool) and other == 0:
+            raise RuntimeError("ZeroDivisionError")
+        return
+    b = other._aval
+    if b.dtype.is_floating_point or b.dtype.is_complex or not b.numel:
+        return
+    array = known(other)
+    if array is not None and not array.all():
+        raise RuntimeError("ZeroDivisionError")
+
+
+def _integer_division(name: str) -> Any:
+    def function(input: Any, other: Any, *, out: Any = None) -> Tensor:
+        check_divisor(input, other)
+        return PUBLIC[name](input, other, out=out)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = OPS[name].doc
+    return function
+
+
+floor_divide, remainder, fmod = (_integer_division(n) for n in ("floor_divide", "remainder", "fmod"))
 
 
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Tensor:
@@ -719,7 +762,7 @@ def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor:
 
 
 TORCH_FUNCTIONS = (
-    "add", "sub", "rsub", "div", "pow", "float_power", "clamp", "clip", "where", "max", "min",
+    "add", "sub", "div", "floor_divide", "remainder", "fmod", "pow", "float_power", "clamp", "clip", "where", "max", "min",
     "median", "nanmedian", "norm", "nonzero", "argwhere", "masked_select", "masked_scatter", "unique", "unique_consecutive",
     "bincount", "repeat_interleave", "histogram", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "dstack",
     "column_stack", "hsplit", "vsplit", "dsplit", "unsafe_chunk", "unsafe_split", "meshgrid", "broadcast_tensors",
@@ -728,13 +771,13 @@ TORCH_FUNCTIONS = (
     "masked_fill", "fill", "einsum", "tensordot", "chain_matmul",
 )  # fmt: skip
 METHODS = (
-    "add", "sub", "div", "pow", "float_power", "clamp", "clip", "max", "min", "median", "nanmedian",
+    "add", "sub", "div", "floor_divide", "remainder", "fmod", "pow", "float_power", "clamp", "clip", "max", "min", "median", "nanmedian",
     "nonzero", "argwhere", "masked_select", "masked_scatter", "unique", "unique_consecutive", "bincount", "repeat_interleave",
     "histogram", "hsplit", "vsplit", "dsplit", "equal", "isclose", "allclose", "is_same_size", "is_floating_point", "is_complex",
     "is_nonzero", "is_signed", "is_inference", "is_conj", "masked_fill", "element_size", "data_ptr", "is_set_to", "set_", "resize_",
     "resize_as_", "apply_", "map_", "unsafe_chunk", "unsafe_split",
 )  # fmt: skip
-INPLACE = ("add", "sub", "div", "pow", "float_power", "clamp", "clip", "masked_fill", "masked_scatter")
+INPLACE = ("add", "sub", "div", "floor_divide", "remainder", "fmod", "pow", "float_power", "clamp", "clip", "masked_fill", "masked_scatter")
 ALIASES = {
     "subtract": "sub", "divide": "div", "true_divide": "div", "concat": "cat", "concatenate": "cat", "row_stack": "vstack",
 }  # fmt: skip
@@ -815,6 +858,9 @@ def install(torch: dict[str, Any]) -> None:
         torch[name] = here[source]
         setattr(Tensor, name, here[source])
         setattr(Tensor, name + "_", getattr(Tensor, source + "_"))
+    for name, function in (("floordiv", floor_divide), ("mod", remainder)):
+        add_operator(f"__{name}__", function)
+        add_operator(f"__r{name}__", function)
     for name, function in INPLACE_VIEWS.items():
         setattr(Tensor, name, _inplace_view(function, name))
     Tensor.where = lambda self, condition, other: where(condition, self, other)

@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-
 from torchlike._src.core import dtype as dt
-
-
 from torchlike._src.ops.declare import OPS
 from torchlike._src.ops.indexing import check_index_values
 from torchlike._src.tensor.call import apply, check_writable, write

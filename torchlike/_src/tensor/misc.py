@@ -324,6 +324,8 @@ def resolve(input: Tensor) -> Tensor:
 
 def rmatmul(self: Tensor, other: Tensor) -> Tensor:
     """other @ self."""
+    if not isinstance(other, TensorBase):
+        return NotImplemented
     return PUBLIC["matmul"](other, self)
 
 
@@ -403,6 +405,7 @@ def install(torch: dict[str, Any]) -> None:
     for name in ("get_device", "pin_memory", "share_memory_", "fill_diagonal_", "sum_to_size", "untyped_storage", "storage"):
         setattr(Tensor, name, here[name])
     Tensor._typed_storage = storage
+    Tensor.__module__ = "torch"
     Tensor.nbytes = property(nbytes)
     Tensor.itemsize = property(lambda self: self._aval.dtype.itemsize)
     Tensor.is_cpu = property(lambda self: self._aval.device.type == "cpu")

@@ -5,7 +5,8 @@ import inspect
 import warnings
 from typing import Any
 
-from torchlike._src.autograd.grad_mode import MODE, grad_enabled, set_grad, set_inference
+from torchlike._src.autograd.grad_mode import MODE, Anomaly, grad_enabled, set_grad, set_inference
+from torchlike._src.tensor.boundary import leave_no_grad
 
 
 class _Decorator:
@@ -17,8 +18,10 @@ class _Decorator:
     def __call__(self, function: Any) -> Any:
         if inspect.isclass(function):
             warnings.warn(
-                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or "
-                "methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` method and "
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+                "functions or "
+                "methods. To preserve the current behavior of class decoration, you can directly decorate the "
+                "`__init__` method and "
                 "nothing else.",
                 FutureWarning,
                 stacklevel=2,
@@ -40,7 +43,7 @@ class _Decorator:
                         with self.clone():
                             generator.close()
                         raise
-                    except BaseException as e:  # noqa: BLE001 - passed on into the generator
+                    except BaseException as e:
                         with self.clone():
                             try:
                                 item = generator.throw(e)
@@ -79,8 +82,10 @@ class no_grad(_Decorator):
         else:
             self.before, MODE.enabled = MODE.enabled, False
 
-    def __exit__(self, *unused: object) -> None:
+    def __exit__(self, kind: object = None, *unused: object) -> None:
         set_grad(self.before)
+        if kind is None:
+            leave_no_grad()
 
 
 class enable_grad(_Decorator):
@@ -106,7 +111,9 @@ class set_grad_enabled(_Decorator):
 
     def __init__(self, mode: bool) -> None:
         if not isinstance(mode, bool):
-            raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
+            raise TypeError(
+                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
+            )
         self.before = grad_enabled()
         self.mode = mode
         set_grad(mode)
@@ -161,6 +168,16 @@ class inference_mode(_Decorator):
 def is_grad_enabled() -> bool:
     """Whether grad mode is on in this thread: operations are recorded for gradients, except in inference mode."""
     return grad_enabled()
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomaly mode is on."""
+    return Anomaly.enabled
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether anomaly mode raises where a gradient is NaN."""
+    return Anomaly.check_nan
 
 
 def is_inference_mode_enabled() -> bool:

@@ -552,9 +552,29 @@ def operator_method(function: Callable, name: str) -> Callable:
                     return NotImplemented
             return function(self, other)
 
+    if name in ARRAY_OPERATORS:
+        method = with_arrays(method, ARRAY_OPERATORS[name])
     method.__name__ = name
     method.__qualname__ = f"Tensor.{name}"
     return method
+
+
+def with_arrays(method: Callable, on_array: Callable) -> Callable:
+    """An operator that takes NumPy arrays, too, where NumPy's own reflected one would not be called."""
+
+    def operator_with_arrays(self: Tensor, other: Any) -> Any:
+        return on_array(self, other) if isinstance(other, np.ndarray) else method(self, other)
+
+    return operator_with_arrays
+
+
+def _equal_array(self: Tensor, array: np.ndarray) -> Tensor:
+    from torchlike._src.tensor.creation import from_array
+
+    return from_array(np.asarray(np.asarray(self) == array))
+
+
+ARRAY_OPERATORS = {"__eq__": _equal_array, "__rtruediv__": lambda self, array: self.reciprocal() * array}
 
 
 def foreign_operand(value: Any) -> Any:

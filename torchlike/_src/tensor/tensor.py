@@ -10,9 +10,10 @@ from torchlike._src.autograd import tape
 from torchlike._src.autograd.grad_mode import MODE
 from torchlike._src.autograd.tape import Node, OutEdge
 from torchlike._src.core.size import Size
-from torchlike._src.engine.record import PLAIN
 from torchlike._src.engine import META_ARRAY, Value, flush, host_array, record
+from torchlike._src.engine.record import PLAIN
 from torchlike._src.storage.storage import Storage, View, contiguous_strides, read_view
+from torchlike._src.tensor.boundary import parameter_written
 from torchlike._src.tensor.rebase import regenerate
 
 NEW = object.__new__
@@ -272,6 +273,8 @@ class Tensor(TensorBase):
             self._base_tensor = new._base_tensor
         self._aval = new._aval
         self._vb = self._vv = None
+        if self._rg:
+            parameter_written()
 
     def detach(self) -> "Tensor":
         """The same data without history; shares memory and the version counter."""
@@ -492,6 +495,7 @@ def share(t: Tensor, array: np.ndarray) -> None:
     s.__class__ = SharedStorage
 
 
+Tensor.__module__ = TensorBase.__module__ = "torchlike"  # the public home; the alias relabels it `torch`
 tape.Hooks.wrap = staticmethod(wrap)
 
 __all__ = ["SharedStorage", "Tensor", "alias", "contiguous_strides", "flush", "record", "regenerate", "share", "wrap"]

@@ -1,0 +1,1 @@
+"""Autocast: which operators run in which dtype, and the state that torch.amp switches."""
