@@ -1,4 +1,4 @@
-# ruff: noqa: B023, C408, E501, UP031, UP032 - functions are called at once; long lists of short cases
+# ruff: noqa: E501, UP031, UP032 - functions are called at once; long lists of short cases
 """What tensors print as."""
 
 from compat_tests import case, data, tensor

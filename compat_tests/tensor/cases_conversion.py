@@ -1,4 +1,4 @@
-# ruff: noqa: B023, C408, E501, UP031, UP032 - functions are called at once; long lists of short cases
+# ruff: noqa: C408, E501, UP031 - functions are called at once; long lists of short cases
 """Tensors to and from Python, NumPy and other dtypes; protocols of the Python object."""
 
 import numpy as np

@@ -1,4 +1,4 @@
-# ruff: noqa: B023, C408, E501, UP031, UP032 - functions are called at once; long lists of short cases
+# ruff: noqa: B023 - functions are called at once; long lists of short cases
 """Every view operator against every way of writing and differentiating, alone and in pairs.
 
 `python -m compat_tests.views.matrix` runs these and writes MATRIX.md."""

@@ -1,4 +1,4 @@
-# ruff: noqa: B023, C408, E501, UP031, UP032 - functions are called at once; long lists of short cases
+# ruff: noqa: B023, E501 - functions are called at once; long lists of short cases
 """What is shared, what is counted and what is refused: the rest of in-place semantics."""
 
 import copy

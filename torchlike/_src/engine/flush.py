@@ -122,9 +122,18 @@ class Site:
         return self.streak
 
 
+LONG_COMPILE = 3.0
 STREAKS = {1: 2, 2: 2, 3: 3}
 MANY_DIFFERENT = 5
 """Times in a row that a trace must run before it is compiled, by how many different ones its place has seen."""
+
+
+def host_seconds(node: TreeNode, live: tuple[int, ...]) -> float:
+    """About what one run on the host tier takes; see `cold.cost`."""
+    plan = program.plan_of(node)
+    if plan.host_seconds is None:
+        plan.host_seconds = cold.cost(plan, live)
+    return plan.host_seconds
 
 
 def worth_compiling(trace: Trace, node: TreeNode, live: tuple[int, ...]) -> str | None:
@@ -143,13 +152,14 @@ def worth_compiling(trace: Trace, node: TreeNode, live: tuple[int, ...]) -> str 
             _sites.clear()
         site = _sites[node.origin, node.line] = Site()
     streak = site.visit(node, live)
-    if streak >= STREAKS.get(len(site.different), MANY_DIFFERENT):
+    compile_seconds = 0.25 + 0.006 * node.depth
+    needed = STREAKS.get(len(site.different), MANY_DIFFERENT)
+    if streak >= needed and compile_seconds > LONG_COMPILE:
+        # Thousands of operations (a long sequence unrolled in Python) take a minute to compile: only if they go on and on.
+        needed = max(needed, compile_seconds / (10 * host_seconds(node, live)))
+    if streak >= needed:
         return "it ran again: a loop" if not node.programs else "other results than before stay in use"
-    plan = program.plan_of(node)
-    host = plan.host_seconds
-    if host is None:
-        host = plan.host_seconds = cold.cost(plan, live)
-    compile_seconds = 0.25 + 0.008 * node.depth
+    host = host_seconds(node, live)
     if node.visits * host > 1.5 * compile_seconds:
         return f"{node.visits} runs of it cost more than compiling it"
     return None

@@ -18,7 +18,7 @@ ROOT = TreeNode(None, (), None, (), ())
 LOCK = threading.RLock()
 KERNELS: dict = {}
 MAX_KERNELS = 50_000
-MAX_DEPTH = 12_000
+MAX_DEPTH = 20_000
 """Operations in one trace before it is cut: more than a step of any model that compiles in reasonable time."""
 NUMBERS = {float: "f", int: "i", bool: "b", complex: "c"}
 
