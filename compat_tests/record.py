@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     oracle.set_num_threads(1)  # sums are split between threads: one gives the same bits on every machine
     failed = recorded = 0
-    for path in case_files(options.paths):
+    for path in case_files([p.resolve() for p in options.paths]):
         old = references.load(path)
         new: dict[str, Any] = {}
         for name, one in load_cases(path).items():

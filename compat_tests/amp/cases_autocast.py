@@ -202,7 +202,9 @@ def case_images(torch, name, lower):
 
 @case(rtol=2e-2, atol=2e-2)
 @case.params("lower", DTYPES)
-@case.params("name", ["LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell", "MultiheadAttention", "TransformerEncoderLayer"])
+@case.params(
+    "name", ["LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell", "MultiheadAttention", "TransformerEncoderLayer"]
+)
 def case_modules(torch, name, lower):
     torch.manual_seed(1)
     x = tensor(torch, (2, 3, 4), seed=1)
@@ -317,7 +319,10 @@ def case_out_and_in_place(torch):
 
 @case
 def case_state_functions(torch):
-    out = [(kind, torch.amp.is_autocast_available(kind), torch.get_autocast_dtype(kind)) for kind in ("cpu", "cuda", "xpu", "hpu", "cuda:0")]
+    out = [
+        (kind, torch.amp.is_autocast_available(kind), torch.get_autocast_dtype(kind))
+        for kind in ("cpu", "cuda", "xpu", "hpu", "cuda:0")
+    ]
     out.append(raises(torch, lambda: torch.amp.is_autocast_available("foo")))
     out.append(raises(torch, lambda: torch.get_autocast_dtype("meta")))
     out.append(torch.is_autocast_enabled())

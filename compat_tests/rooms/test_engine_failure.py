@@ -6,7 +6,7 @@ import copy
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -20,6 +20,15 @@ from torchlike._src.engine import backend, program
 RECORD = sys.modules["torchlike._src.engine.record"]
 FLUSH = sys.modules["torchlike._src.engine.flush"]
 F = nn.functional
+# An interrupt that lands in a generator being closed or in a collector callback is only reported.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(autouse=True)
+def grad_mode() -> Iterator[None]:
+    """Whatever an interrupt did to it ends with the test."""
+    yield
+    torch.set_grad_enabled(True)
 
 
 # -- errors while recording --------------------------------------------------------------------------------------------
@@ -155,9 +164,7 @@ class Interrupt:
     def trace(self, frame: Any, event: str, arg: Any) -> Any:
         name = frame.f_code.co_filename
         if frame.f_code is backend.call.__code__:
-            return (
-                None  # its restoring of JAX's setting is C calls without an interruption point, but lines to a tracer
-            )
+            return ()
         if not name.startswith((PACKAGE, "<torchlike")):
             return None
         frame.f_trace_opcodes = self.opcodes
@@ -219,12 +226,12 @@ def test_ctrl_c_while_a_new_trace_is_recorded_and_compiled():
             total = counter.seen
             continue
         Interrupt(1 + k * total // 12, False).run(step)
+        torch.set_grad_enabled(True)  # a tracer can interrupt at the first line of a `finally`, where Ctrl-C cannot
         step()
         training.check_readable()
     training.check_repeats()
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # one that lands in a collector callback
 def test_signals_that_arrive_while_a_step_runs():
     """A storm of real SIGINTs from a timer."""
     training = Training()

@@ -29,9 +29,7 @@ def _device_type(value: Any, function: str) -> str:
         raise TypeError(f"{function}(): argument 'device_type' (position 1) must be str, not {type(value).__name__}")
     kind = value.split(":", 1)[0]
     if kind not in DEVICE_TYPES:
-        raise RuntimeError(
-            f"Expected one of {', '.join(DEVICE_TYPES)} device type at start of device string: {kind}"
-        )
+        raise RuntimeError(f"Expected one of {', '.join(DEVICE_TYPES)} device type at start of device string: {kind}")
     return kind
 
 
@@ -198,9 +196,7 @@ class autocast:
         if enabled:
             if device_type == "cuda":
                 if amp_definitely_not_available():
-                    warnings.warn(
-                        "CUDA is not available or torch_xla is imported. Disabling autocast.", stacklevel=2
-                    )
+                    warnings.warn("CUDA is not available or torch_xla is imported. Disabling autocast.", stacklevel=2)
                     enabled = False
             elif self.fast_dtype not in (dtypes.bfloat16, dtypes.float16):
                 name = device_type.upper()
@@ -313,7 +309,3 @@ def custom_bwd(bwd: Callable | None = None, *, device_type: str) -> Callable:
             return bwd(*args, **kwargs)
 
     return decorate_bwd
-
-
-for _thing in (autocast, autocast_decorator, custom_fwd, custom_bwd, is_autocast_available):
-    _thing.__module__ = "torch.amp.autocast_mode"

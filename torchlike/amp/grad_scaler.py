@@ -114,9 +114,7 @@ class GradScaler:
         self._device = device
         self._enabled = enabled
         if device == "cuda" and enabled and amp_definitely_not_available():
-            warnings.warn(
-                "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.", stacklevel=2
-            )
+            warnings.warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.", stacklevel=2)
             self._enabled = False
         if not self._enabled:
             return
@@ -450,6 +448,3 @@ def _overridden(optimizer: Any) -> bool:
         if any(n in vars(cls) for n in names):
             return True
     return False
-
-
-GradScaler.__module__ = OptState.__module__ = "torch.amp.grad_scaler"

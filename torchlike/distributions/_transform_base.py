@@ -134,6 +134,9 @@ class _InverseTransform(Transform):
         super().__init__(cache_size=transform._cache_size)
         self._inv = transform
 
+    def __getstate__(self) -> dict:
+        return dict(self.__dict__)  # unlike others, nothing without the transform that it inverts
+
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:  # type: ignore[override]
         return self._inv.codomain

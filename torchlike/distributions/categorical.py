@@ -13,8 +13,7 @@ __all__ = ["Categorical"]
 
 class Categorical(Distribution):
     """One of K categories, 0 … K - 1. `probs` (..., K) nonnegative weights, normalised; or `logits` (..., K),
-    unnormalised
-    log probabilities."""
+    unnormalised log probabilities."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True

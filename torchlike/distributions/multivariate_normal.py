@@ -18,8 +18,7 @@ def _batch_mv(bmat: Any, bvec: Any) -> Any:
 
 def _batch_mahalanobis(bL: Any, bx: Any) -> Any:
     """The squared length of L⁻¹ x: (b..., n, n), (..., b'..., n) -> (..., b'...), each b' a multiple of its b (1 or
-    equal
-    in practice). Vectors that share a factor are solved for together."""
+    equal in practice). Vectors that share a factor are solved for together."""
     n = bx.size(-1)
     batch = bx.shape[:-1]
     inner = bL.dim() - 2

@@ -10,3 +10,6 @@ def set_module(obj: Any, mod: str) -> None:
     if not isinstance(mod, str):
         raise TypeError("The mod argument should be a string")
     obj.__module__ = mod
+
+
+from torchlike.utils import checkpoint as checkpoint  # noqa: E402 - it needs what comes before

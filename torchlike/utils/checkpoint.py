@@ -166,9 +166,7 @@ def _as_in_forward(rng_state: Any, autocasts: list[dict[str, Any]]) -> Iterator[
 def detach_variable(inputs: tuple) -> tuple:
     """The tensors in a tuple without their history, still requiring grad where they did. RuntimeError for no tuple."""
     if not isinstance(inputs, tuple):
-        raise RuntimeError(
-            f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}"
-        )
+        raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
     out = []
     for x in inputs:
         if isinstance(x, TensorBase):
@@ -478,7 +476,8 @@ def checkpoint(
     CheckpointError in backward if the recomputation did something else."""
     if use_reentrant is None:
         warnings.warn(
-            "torch.utils.checkpoint: " + PASS_EXPLICITLY.format("Starting in PyTorch 2.9, calling checkpoint"), stacklevel=2
+            "torch.utils.checkpoint: " + PASS_EXPLICITLY.format("Starting in PyTorch 2.9, calling checkpoint"),
+            stacklevel=2,
         )
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
@@ -524,9 +523,9 @@ def checkpoint_sequential(
     if use_reentrant is None:
         warnings.warn(
             "torch.utils.checkpoint.checkpoint_sequential: "
-            + PASS_EXPLICITLY.format("In version 2.9 we will raise an exception if use_reentrant is not passed.").replace(
-                " without use_reentrant will raise an exception.", ""
-            ),
+            + PASS_EXPLICITLY.format(
+                "In version 2.9 we will raise an exception if use_reentrant is not passed."
+            ).replace(" without use_reentrant will raise an exception.", ""),
             stacklevel=2,
         )
         use_reentrant = True

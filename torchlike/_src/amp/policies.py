@@ -65,7 +65,9 @@ POLICIES: dict[str, dict[str, str]] = {"cpu": CPU, "cuda": CUDA}
 
 UNWRAPPED = {
     "cpu": _table(
-        lower="inner _lstm_layer _rnn_layer _rnn_cell_", contract="_einsum _tensordot", float32="_pad_reflect _pad_replicate"
+        lower="inner _lstm_layer _rnn_layer _rnn_cell_",
+        contract="_einsum _tensordot",
+        float32="_pad_reflect _pad_replicate",
     ),
     "cuda": _table(float32="pow _pow_static _native_layer_norm _group_norm", optional="softmax log_softmax"),
 }

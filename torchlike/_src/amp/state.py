@@ -14,7 +14,16 @@ from torchlike._src.ops.kernels import CAST
 from torchlike._src.tensor.call import Autocast, apply
 from torchlike._src.tensor.tensor import TensorBase
 
-__all__ = ["DEFAULTS", "LOCAL", "cast_arguments", "cast_result", "clear_cache", "excluded", "policies_for", "set_enabled"]
+__all__ = [
+    "DEFAULTS",
+    "LOCAL",
+    "cast_arguments",
+    "cast_result",
+    "clear_cache",
+    "excluded",
+    "policies_for",
+    "set_enabled",
+]
 
 HALF, BFLOAT = dtypes.float16, dtypes.bfloat16
 DEFAULTS = {

@@ -55,8 +55,8 @@ def run_backward(
     inputs: edges whose gradients are returned (None where none came), or with `accumulating` the only leaves that
     gradients are accumulated into; without `inputs`, they are accumulated into every leaf reached."""
     before, around = MODE.enabled, Running.walk
-    MODE.enabled = create
     try:
+        MODE.enabled = create
         return _run(roots, grads, keep, create, inputs, accumulating)
     finally:
         MODE.enabled = before

@@ -77,7 +77,11 @@ def install() -> None:
         new = published(name, function)
         if new is not None:
             setattr(Tensor, name, new)
-        elif name.endswith("_") and not name.startswith("__") and any(t.get(name[:-1]) is LOWER for t in POLICIES.values()):
+        elif (
+            name.endswith("_")
+            and not name.startswith("__")
+            and any(t.get(name[:-1]) is LOWER for t in POLICIES.values())
+        ):
             setattr(Tensor, name, in_place(function))
 
 

@@ -463,7 +463,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
     shape = broadcast_shapes(*[t._aval.shape for t in tensors])
-    return tuple(views.expand(t, shape) for t in tensors)
+    return tuple(t if t._aval.shape == shape else views.expand(t, shape) for t in tensors)
 
 
 def cartesian_prod(*tensors: Tensor) -> Tensor:

@@ -20,6 +20,3 @@ class autocast(_new.autocast):
                 stacklevel=2,
             )
         super().__init__("cpu", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
-
-
-autocast.__module__ = "torch.cpu.amp.autocast_mode"

@@ -25,6 +25,3 @@ class GradScaler(_new.GradScaler):
             stacklevel=2,
         )
         super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
-
-
-GradScaler.__module__ = "torch.cpu.amp.grad_scaler"

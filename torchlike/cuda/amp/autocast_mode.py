@@ -37,7 +37,3 @@ def custom_bwd(bwd: Callable) -> Callable:
     """torch.amp.custom_bwd for CUDA. Deprecated."""
     _warn("custom_bwd", "custom_bwd(args..., device_type='cuda')")
     return _new.custom_bwd(bwd, device_type="cuda")
-
-
-for _thing in (autocast, custom_fwd, custom_bwd):
-    _thing.__module__ = "torch.cuda.amp.autocast_mode"
