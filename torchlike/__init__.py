@@ -4,6 +4,8 @@
     import torchlike as torch           or use it by name
 """
 
+from typing import Any as _Any
+
 from torchlike._src.alias import install, launching, uninstall
 
 if not launching():  # `python -m torchlike` imports JAX only if the script imports torch
@@ -12,7 +14,7 @@ if not launching():  # `python -m torchlike` imports JAX only if the script impo
 
     _LAZY = ("distributions", "func", "hub", "jit", "onnx", "profiler", "serialization", "testing")
 
-    def __getattr__(name: str) -> object:
+    def __getattr__(name: str) -> _Any:
         if name in _LAZY:  # imported when first named: `import torch` stays quick
             import importlib
 

@@ -120,7 +120,7 @@ def case_options(torch):
     other = torch.amp.GradScaler("cpu")
     other.load_state_dict(scaler.state_dict())
     out.append(other.state_dict())
-    out.append(pickle.loads(pickle.dumps(scaler)).state_dict())  # noqa: S301
+    out.append(pickle.loads(pickle.dumps(scaler)).state_dict())
     out.append(copy.deepcopy(scaler).state_dict())
     return out
 

@@ -155,7 +155,7 @@ PACKAGE = os.path.dirname(torch.__file__)
 
 
 class Interrupt:
-    """Raises KeyboardInterrupt at the n-th traced event in the package, as Ctrl-C would: not while SIGINT is held back."""
+    """Raises KeyboardInterrupt at the n-th traced event in the package, except while SIGINT is held back."""
 
     def __init__(self, at: int, opcodes: bool) -> None:
         self.at, self.opcodes, self.seen = at, opcodes, 0
@@ -164,7 +164,7 @@ class Interrupt:
     def trace(self, frame: Any, event: str, arg: Any) -> Any:
         name = frame.f_code.co_filename
         if frame.f_code is backend.call.__code__:
-            return ()
+            return None  # restoring JAX's setting has no interruption point, but has lines for a tracer
         if not name.startswith((PACKAGE, "<torchlike")):
             return None
         frame.f_trace_opcodes = self.opcodes

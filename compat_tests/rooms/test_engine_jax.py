@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -21,12 +22,8 @@ F = nn.functional
 
 def run(code: str, **env: str) -> str:
     """The output of a script in a process of its own."""
-    import os
-
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], env={**os.environ, **env}, capture_output=True, text=True, timeout=300,
-        check=False,
-    )  # fmt: skip
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    done = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 

@@ -19,6 +19,6 @@ __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_av
 # The functions that `torch` itself has.
 _sys.modules[__name__.split(".", 1)[0]].__dict__.update(_mode.public_functions(), autocast=autocast)
 
-from torchlike import cpu as _cpu  # noqa: E402 - its amp needs this package
+from torchlike import cpu as _cpu
 
 _ = _scaler, _enter_autocast, _exit_autocast, _cpu

@@ -18,8 +18,8 @@ from torchlike._src.tensor.tensor import TensorBase
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
 DEVICE_TYPES = (
-    "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy", "vulkan",
-    "mps", "meta", "hpu", "mtia", "privateuseone",
+    "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy",
+    "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone",
 )  # fmt: skip
 
 
@@ -123,13 +123,17 @@ def public_functions() -> dict[str, Callable]:
     found = {
         f.__name__: f
         for f in (
-            is_autocast_enabled, set_autocast_enabled, get_autocast_dtype, set_autocast_dtype, is_autocast_cache_enabled,
+            is_autocast_enabled, set_autocast_enabled, get_autocast_dtype, set_autocast_dtype,
+            is_autocast_cache_enabled,
             set_autocast_cache_enabled, clear_autocast_cache, autocast_increment_nesting, autocast_decrement_nesting,
         )
     }  # fmt: skip
     for kind, old in (("cuda", "gpu"), ("cpu", "cpu"), ("ipu", "ipu"), ("xla", "xla")):
         rules = [
-            (f"get_autocast_{old}_dtype", "", f"get_autocast_dtype('{kind}')", functools.partial(get_autocast_dtype, kind)),
+            (
+                f"get_autocast_{old}_dtype", "", f"get_autocast_dtype('{kind}')",
+                functools.partial(get_autocast_dtype, kind),
+            ),
             (
                 f"set_autocast_{old}_dtype", "dtype", f"set_autocast_dtype('{kind}', dtype)",
                 functools.partial(set_autocast_dtype, kind),
@@ -249,7 +253,7 @@ def _exit_autocast(mode: autocast) -> None:
     mode.__exit__(None, None, None)
 
 
-# -- autograd.Function --------------------------------------------------------------------------------------------------
+# -- autograd.Function ----------------------------------------------------------------------------------------------
 
 
 def _cast(value: Any, device_type: str, dtype: DType) -> Any:

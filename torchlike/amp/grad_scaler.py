@@ -28,7 +28,7 @@ from torchlike.amp.autocast_mode import amp_definitely_not_available
 __all__ = ["GradScaler", "OptState"]
 
 
-# -- what is recorded ---------------------------------------------------------------------------------------------------
+# -- what is recorded -----------------------------------------------------------------------------------------------
 
 
 def _unscale(inverse: Any, *grads: Any) -> tuple:
@@ -74,7 +74,7 @@ def _full(number: float, dtype: Any, device: Any) -> Any:
     return wrap(Value(a, np.asarray(number, dtype.np)))
 
 
-# -- the scaler ---------------------------------------------------------------------------------------------------------
+# -- the scaler -----------------------------------------------------------------------------------------------------
 
 
 class OptState(Enum):
@@ -93,7 +93,8 @@ class GradScaler:
     """Scales losses and takes the scale out of the gradients before a step; skips steps whose gradients overflowed.
 
     device: "cuda" (without a GPU the scaler warns and is disabled) or "cpu". init_scale: the first scale.
-    growth_factor: what it is multiplied by after growth_interval good steps in a row. backoff_factor: what it is multiplied
+    growth_factor: what it is multiplied by after growth_interval good steps in a row. backoff_factor: what it is
+    multiplied
     by after a skipped step. enabled: False makes `step` the optimizer's own and everything else do nothing.
 
         scaler.scale(loss).backward()
@@ -158,7 +159,7 @@ class GradScaler:
             return type(outputs)(items) if isinstance(outputs, (list, tuple)) else items  # type: ignore[call-arg]
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
 
-    # -- unscaling ------------------------------------------------------------------------------------------------------
+    # -- unscaling -----------------------------------------------------------------------------------------------------
 
     @no_grad()
     def _unscale_grads_(self, optimizer: Any, inv_scale: Any, found_inf: Any, allow_fp16: bool) -> dict[Any, Any]:
@@ -202,7 +203,7 @@ class GradScaler:
         optimizer_state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, none_yet, False)
         optimizer_state["stage"] = OptState.UNSCALED
 
-    # -- the step -------------------------------------------------------------------------------------------------------
+    # -- the step ------------------------------------------------------------------------------------------------------
 
     def _maybe_opt_step(self, optimizer: Any, optimizer_state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """Step unless a gradient overflowed; inside the program where the optimizer's step allows it."""
@@ -247,7 +248,8 @@ class GradScaler:
         takes_scaler = "grad_scaler" in inspect.signature(optimizer.step).parameters
         if takes_scaler:
             warnings.warn(
-                "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. In the near future "
+                "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. In the "
+                "near future "
                 "GradScaler registers `grad_scale: Tensor` and `found_inf: Tensor` to the passed optimizer and let the "
                 "optimizer use them directly.",
                 FutureWarning,
@@ -279,7 +281,7 @@ class GradScaler:
     def _found_inf_per_device(self, optimizer: Any) -> dict[Any, Any]:
         return self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]
 
-    # -- the scale ------------------------------------------------------------------------------------------------------
+    # -- the scale -----------------------------------------------------------------------------------------------------
 
     def update(self, new_scale: Any = None) -> None:
         """Shrink the scale if a step was skipped, let it grow after enough good ones, or set it to `new_scale` (a float
@@ -362,7 +364,7 @@ class GradScaler:
         """Whether the scaler does anything."""
         return self._enabled
 
-    # -- state ----------------------------------------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         """The scale and the options as Python numbers; {} if disabled."""
@@ -413,7 +415,7 @@ class GradScaler:
 
 
 def _records_choice(optimizer: Any, args: tuple) -> bool:
-    """Whether skipping a step can be decided inside the program: a step of ours, with nothing of the user's around it."""
+    """Whether skipping a step can be decided inside the program: a step of ours, nothing of the user's around."""
     kind, base = _optim()
     if args or not isinstance(optimizer, kind):
         return False

@@ -10,8 +10,8 @@ from torchlike._src.tensor import devices as _devices
 from torchlike.cpu import amp as amp
 
 __all__ = [
-    "Event", "Stream", "StreamContext", "current_device", "current_stream", "device_count", "get_capabilities", "is_available",
-    "is_initialized", "set_device", "stream", "synchronize",
+    "Event", "Stream", "StreamContext", "current_device", "current_stream", "device_count", "get_capabilities",
+    "is_available", "is_initialized", "set_device", "stream", "synchronize",
 ]  # fmt: skip
 
 
@@ -118,8 +118,10 @@ def get_capabilities() -> Mapping[str, Any]:
             if line.startswith(("flags", "Features")):
                 flags = set(line.split(":", 1)[1].split())
                 break
-    names = ("sse", "sse2", "sse4_1", "sse4_2", "avx", "avx2", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_int8",
-             "amx_tile", "f16c", "bmi1", "bmi2", "popcnt", "fma", "neon", "sve")  # fmt: skip
+    names = (
+        "sse", "sse2", "sse4_1", "sse4_2", "avx", "avx2", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_bf16",
+        "amx_int8", "amx_tile", "f16c", "bmi1", "bmi2", "popcnt", "neon", "sve",
+    )  # fmt: skip
     found: dict[str, Any] = {"architecture": platform.machine(), "avx512_f": "avx512f" in flags, "fma3": "fma" in flags}
-    found.update({n: n in flags for n in names if n != "fma"})
+    found.update({n: n in flags for n in names})
     return types.MappingProxyType(found)

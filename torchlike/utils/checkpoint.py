@@ -45,8 +45,10 @@ PASS_EXPLICITLY = (
     "use_reentrant=True. Refer to docs for more details on the differences between the two variants."
 )
 TIP = (
-    "\nTip: To see a more detailed error message, either pass `debug=True` to\n`torch.utils.checkpoint.checkpoint(...)` or "
-    "wrap the code block\nwith `with torch.utils.checkpoint.set_checkpoint_debug_enabled(True):` to\nenable checkpoint‑debug "
+    "\nTip: To see a more detailed error message, either pass `debug=True` "
+    "to\n`torch.utils.checkpoint.checkpoint(...)` or "
+    "wrap the code block\nwith `with torch.utils.checkpoint.set_checkpoint_debug_enabled(True):` to\nenable "
+    "checkpoint‑debug "
     "mode globally.\n"
 )
 
@@ -55,7 +57,7 @@ class CheckpointError(RuntimeError):
     """The recomputation did not save what the forward pass had saved."""
 
 
-# -- apart from the forward pass ------------------------------------------------------------------------------------------
+# -- apart from the forward pass --------------------------------------------------------------------------
 
 
 def _barrier(*arrays: Any) -> tuple:
@@ -99,7 +101,7 @@ def _apart(tensors: Sequence[Tensor], values: Sequence[Value]) -> list[Tensor]:
     return out
 
 
-# -- state that the recomputation repeats ---------------------------------------------------------------------------------
+# -- state that the recomputation repeats -----------------------------------------------------------------
 
 
 def _autocast_state(device_type: str) -> list[dict[str, Any]]:
@@ -139,10 +141,14 @@ def _infer_device_type(*args: Any) -> str:
     kinds = [a.device.type for a in args if isinstance(a, TensorBase) and a.device.type != "cpu"]
     if len(set(kinds)) > 1:
         warnings.warn(
-            "Tensor arguments, excluding CPU tensors, are detected on at least two types of devices. Device state will only be "
-            "saved for devices of a single device type, and the remaining devices will be ignored. Consequently, if any "
-            "checkpointed functions involve randomness, this may result in incorrect gradients. (Note that if CUDA devices are "
-            "among the devices detected, it will be prioritized; otherwise, the first device encountered will be selected.)"
+            "Tensor arguments, excluding CPU tensors, are detected on at least two types of devices. Device state "
+            "will only be "
+            "saved for devices of a single device type, and the remaining devices will be ignored. Consequently, if "
+            "any "
+            "checkpointed functions involve randomness, this may result in incorrect gradients. (Note that if CUDA "
+            "devices are "
+            "among the devices detected, it will be prioritized; otherwise, the first device encountered will be "
+            "selected.)"
             f"\nDevice types: {sorted(set(kinds))} first device type: {kinds[0]}",
             stacklevel=2,
         )
@@ -183,7 +189,7 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
 
 
-# -- reentrant ------------------------------------------------------------------------------------------------------------
+# -- reentrant --------------------------------------------------------------------------------------------
 
 
 class CheckpointFunction(Function):
@@ -207,8 +213,10 @@ class CheckpointFunction(Function):
         """Run again, now recording, and run backward through that."""
         if _walk_under_way().get("inputs") is not None:
             raise RuntimeError(
-                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter "
-                "to .backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without "
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
+                "parameter "
+                "to .backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() "
+                "without "
                 "passing the `inputs` argument."
             )
         inputs = list(ctx.inputs)
@@ -228,7 +236,7 @@ class CheckpointFunction(Function):
         return None, None, *[x.grad if isinstance(x, TensorBase) else None for x in inputs]
 
 
-# -- not reentrant --------------------------------------------------------------------------------------------------------
+# -- not reentrant ----------------------------------------------------------------------------------------
 
 
 def noop_context_fn() -> tuple[AbstractContextManager, AbstractContextManager]:
@@ -243,7 +251,7 @@ _debug: bool | None = None
 
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Within it, whether recomputation stops as soon as all that backward needs is there, whatever checkpoint is told."""
+    """Within it, whether recomputation stops as soon as backward has all it needs, whatever checkpoint is told."""
     global _early_stop
     before, _early_stop = _early_stop, enable
     try:
@@ -334,8 +342,10 @@ class _Frame:
                 shape = ", ".join(map(str, value.aval.shape))
                 raise RuntimeError(
                     "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                    f"[{value.aval.dtype.type_name} [{shape}]] is at version {storage.version}; expected version {version} "
-                    "instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+                    f"[{value.aval.dtype.type_name} [{shape}]] is at version {storage.version}; expected version "
+                    f"{version} "
+                    "instead. Hint: enable anomaly detection to find the operation that failed to compute its "
+                    "gradient, with "
                     "torch.autograd.set_detect_anomaly(True)."
                 )
         args = list(self.args)
@@ -366,12 +376,14 @@ class _Frame:
             extra = ""
             if _GROUP.current is not None:
                 extra = (
-                    "Performing two backward calls that overlap (i.e. require the same saved activation in order to compute "
+                    "Performing two backward calls that overlap (i.e. require the same saved activation in order to "
+                    "compute "
                     "gradients) is not allowed while under the torch.utils.checkpoint.GraphExecGroup context. "
                 )
             raise CheckpointError(
                 "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. "
-                f"{extra}If you are calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open "
+                f"{extra}If you are calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise "
+                f"please open "
                 "an issue with details on your use case."
             )
         return found
@@ -387,7 +399,7 @@ class _Frame:
 
         def pack(t: Tensor) -> Tensor:
             nonlocal count
-            t = t.detach() if t.requires_grad else t
+            t = wrap(t._read())  # its value as it is now: the function may go on to modify the tensor in place
             k = count
             count += 1
             self.note("recomputation", t)
@@ -396,7 +408,8 @@ class _Frame:
                     self.lenient = True
                     return t
                 self.fail(
-                    "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward "
+                    "torch.utils.checkpoint: trying to save more tensors during recomputation than during the "
+                    "original forward "
                     f"pass.\n{TIP}"
                 )
             if self.holders[k]() is not None:
@@ -417,7 +430,8 @@ class _Frame:
         if count != len(self.holders):
             self.fail(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
-                f"recomputation.\nNumber of tensors saved during forward: {len(self.holders)}\nNumber of tensors saved during "
+                f"recomputation.\nNumber of tensors saved during forward: {len(self.holders)}\nNumber of tensors "
+                f"saved during "
                 f"recomputation: {count}.\n{TIP}"
             )
         wrong = ""
@@ -427,8 +441,9 @@ class _Frame:
                 wrong += f"tensor at position {k}:\nsaved metadata: {self.seen[k]}\nrecomputed metadata: {now}\n"
         if wrong:
             self.fail(
-                "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the "
-                f"forward pass.\n{wrong}.\n{TIP}"
+                "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than "
+                "during "
+                f"the forward pass.\n{wrong}.\n{TIP}"
             )
 
     def note(self, phase: str, t: Tensor) -> None:
@@ -470,8 +485,8 @@ def checkpoint(
     use_reentrant: which variant; False is recommended, and the only one that takes keyword arguments and supports
     torch.autograd.grad. preserve_rng_state (True): the recomputation draws the random numbers of the forward pass.
     context_fn: makes the contexts that the forward pass and the recomputation run in. determinism_check: "default"
-    compares shapes, dtypes and devices of both, "none" does not. debug: errors tell what was saved where. early_stop: the
-    recomputation ends as soon as it has everything.
+    compares shapes, dtypes and devices of both, "none" does not. debug: errors tell what was saved where. early_stop:
+    the recomputation ends as soon as it has everything.
 
     CheckpointError in backward if the recomputation did something else."""
     if use_reentrant is None:
@@ -508,8 +523,9 @@ def checkpoint(
         frame.complete = True
     if not frame.complete:
         raise RuntimeError(
-            "torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised during the "
-            "checkpointed forward. This is not supported because checkpoint cannot return a value for a failed forward."
+            "torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised during "
+            "the checkpointed forward. This is not supported because checkpoint cannot return a value for a failed "
+            "forward."
         )
     return out
 
@@ -554,7 +570,7 @@ def _chain(functions: Sequence, input: Any) -> Any:
     return input
 
 
-# -- selective policies ---------------------------------------------------------------------------------------------------
+# -- selective policies -----------------------------------------------------------------------------------
 
 
 class CheckpointPolicy(enum.Enum):

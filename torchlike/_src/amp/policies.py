@@ -17,7 +17,8 @@ def _table(**classes: str) -> dict[str, str]:
 
 CPU = _table(
     lower="""
-        conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d mm bmm matmul linear addmm addbmm
+        conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d mm bmm matmul linear addmm
+        addbmm
         baddbmm vecdot prelu scaled_dot_product_attention
     """,
     float32="""
@@ -47,7 +48,8 @@ CUDA = _table(
         rnn_relu_cell lstm gru rnn_tanh rnn_relu scaled_dot_product_attention
     """,
     float32="""
-        acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan softplus rms_norm nuclear_norm cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss
+        acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan softplus rms_norm nuclear_norm
+        cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss
         nll_loss2d hinge_embedding_loss kl_div l1_loss smooth_l1_loss huber_loss mse_loss margin_ranking_loss
         multilabel_margin_loss soft_margin_loss triplet_margin_loss multi_margin_loss binary_cross_entropy_with_logits
         dist pdist cdist renorm logsumexp interpolate upsample upsample_nearest upsample_bilinear

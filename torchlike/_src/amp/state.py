@@ -85,7 +85,7 @@ def policies_for(name: str) -> dict[str, str]:
     return {d: table[name] for d, table in POLICIES.items() if name in table}
 
 
-# -- casting ------------------------------------------------------------------------------------------------------------
+# -- casting --------------------------------------------------------------------------------------------------------
 
 
 def eligible(t: Any, device_type: str) -> bool:
@@ -181,13 +181,13 @@ def _contraction(name: str, static: tuple, operands: Sequence) -> str:
 
 
 def _asked_for(parameter: str) -> bool:
-    """Whether the generated function that called `apply` was given this argument: PyTorch does not autocast variants with
-    out=, and a dtype= takes the place of float32."""
+    """Whether the generated function that called `apply` was given this argument: PyTorch does not autocast variants
+    with out=, and a dtype= takes the place of float32."""
     frame = sys._getframe(3)
     return parameter in frame.f_code.co_varnames and frame.f_locals.get(parameter) is not None
 
 
-# -- composed functions -------------------------------------------------------------------------------------------------
+# -- composed functions ---------------------------------------------------------------------------------------------
 
 
 def _leaves(value: Any, into: list) -> None:

@@ -283,6 +283,9 @@ def _fractional_max_pool(input: T, samples: T, kernel_size: tuple, output_size: 
     starts. The samples' last dim holds one number per spatial dim: (w, h) in two dims, (t, h, w) in three."""
     n = len(kernel_size)
     spatial = input.shape[2:]
+    if 0 in input.shape[:2]:
+        shape = (*input.shape[:2], *output_size)
+        return jnp.zeros(shape, input.dtype), jnp.zeros(shape, jnp.int64)
     flat: Any = jnp.zeros((), jnp.int64)
     for k in range(n):
         sample = samples[..., 1 - k if n == 2 else k]

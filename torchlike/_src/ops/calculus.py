@@ -238,7 +238,7 @@ def _cov(x: Any, correction: int, fweights: Any, aweights: Any) -> Any:
     centred = rows - mean
     scaled = centred if weights is None else centred * weights
     out = jnp.matmul(scaled, jnp.conj(centred).T) / norm
-    return out.reshape(()) if x.ndim < 2 else out
+    return out.reshape(()) if out.size == 1 else out
 
 
 @op(check=_cov_check, out=False, grad_name=lambda input, **_: "SqueezeBackward0")

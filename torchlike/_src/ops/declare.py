@@ -30,7 +30,7 @@ implementation is used and all tensor operands are saved.
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -45,24 +45,28 @@ from torchlike._src.core.tracing import result_types
 __all__ = ["OPS", "S", "T", "TL", "TO", "TS", "Kernel", "Op", "Promote", "RawOp", "op"]
 
 
-class T:
-    """Annotation: a tensor operand."""
+if TYPE_CHECKING:  # a type checker sees what implementations see: arrays, or Python numbers that arrive as arrays
+    T: TypeAlias = Any
+    TS: TypeAlias = Any
+    TO: TypeAlias = Any
+    TL: TypeAlias = Any
+    S: TypeAlias = Any
+else:
 
+    class T:
+        """Annotation: a tensor operand."""
 
-class TS:
-    """Annotation: a tensor operand or a Python number."""
+    class TS:
+        """Annotation: a tensor operand or a Python number."""
 
+    class TO:
+        """Annotation: a tensor operand or None."""
 
-class TO:
-    """Annotation: a tensor operand or None."""
+    class TL:
+        """Annotation: a sequence of tensors."""
 
-
-class TL:
-    """Annotation: a sequence of tensors."""
-
-
-class S:
-    """Annotation: a Python number that enters the program as data."""
+    class S:
+        """Annotation: a Python number that enters the program as data."""
 
 
 OPERANDS = (T, TS, TO, TL, S)

@@ -114,6 +114,8 @@ def pairwise_grad(g: Any, x1: Any, x2: Any, p: float, eps: float, keepdim: bool,
 def pairwise_distance(x1: T, x2: T, p=2.0, eps=1e-06, keepdim=False):
     """The p-norm of x1 - x2 + eps along the last dim."""
     d = x1 - x2 + jnp.asarray(eps, x1.dtype)
+    if d.dtype.kind == "c":
+        d = abs(d)
     norm = norm_of(d, p, d.ndim - 1)
     return norm[..., None] if keepdim else norm
 

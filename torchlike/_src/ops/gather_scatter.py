@@ -139,10 +139,10 @@ def _gather_check(input: Aval, dim: int, index: Aval, sparse_grad: bool) -> None
     dim = canonical_dim(dim, input.ndim)
     if sparse_grad:
         raise NotImplementedError("gather with sparse_grad=True: sparse tensors are not supported")
-    if index.dtype not in INDEX_TYPES:
-        raise RuntimeError("gather(): Expected dtype int32/int64 for index")
     if index.numel == 0:
         return
+    if index.dtype not in INDEX_TYPES:
+        raise RuntimeError("gather(): Expected dtype int32/int64 for index")
     if _rank(index.shape) != _rank(input.shape):
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
     for k, (a, b) in enumerate(zip(index.shape, input.shape, strict=False)):
@@ -571,7 +571,8 @@ def _wrap(index: Any, size: int) -> Any:
     inplace=True,
     vjp={
         "input": lambda g, dim, index: _zero_rows(g, dim, _wrap(index, g.shape[dim] if g.ndim else 1)),
-        "value": lambda g, dim, index: take_rows(g, dim, _wrap(index, g.shape[dim] if g.ndim else 1)).sum(),
+        # Once for each element that was filled, however often the index names it.
+        "value": lambda g, dim, index: (g - _zero_rows(g, dim, _wrap(index, g.shape[dim] if g.ndim else 1))).sum(),
     },
     grad_name=lambda value, **_: "IndexFillBackward0" if type(value) is type else "IndexFillBackward1",
 )

@@ -116,9 +116,16 @@ def _logcumsumexp_check(input: Aval, dim: int) -> None:
         raise NotImplementedError("logcumsumexp of a complex tensor is not implemented")
 
 
-def _logcumsumexp_pull(g: Any, input: Any, dim: int) -> Any:
-    """By JAX's rule: it stays finite where the logarithm of a gradient would not."""
-    return jax.vjp(lambda x: _scan(x, dim, lax.cumlogsumexp), widen(input))[1](widen(g))[0]
+def _logcumsumexp_pull(g: Any, input: Any, out: Any, dim: int) -> Any:
+    """exp(x_j) * sum over k >= j of g_k / exp(out_k), positive and negative gradients apart, by logarithms."""
+    g, x, out = widen(g), widen(input), widen(out)
+    least = jnp.finfo(g.dtype).min
+
+    def part(g: Any) -> Any:
+        size = jnp.where(g > 0, jnp.log(jnp.where(g > 0, g, 1)), least)
+        return jnp.exp(_scan(size - out, dim, lax.cumlogsumexp, reverse=True) + x)
+
+    return part(g) - part(-g)
 
 
 @op(check=_logcumsumexp_check, shape=lambda input, dim: input, vjp={"input": _logcumsumexp_pull})

@@ -106,6 +106,8 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=No
 def _matrix_norm(A: Any, ord: Any, a: int, b: int, keepdim: bool) -> Any:
     if ord == "fro":
         return linalg.vector_norm(A, 2, (a, b), keepdim)
+    if ord != "nuc" and ord > 0 and 0 in (A.shape[a], A.shape[b]):
+        return linalg.vector_norm(A, 2, (a, b), keepdim)  # zeros
     if ord == "nuc" or abs(ord) == 2:
         s = svdvals(A.movedim((a, b), (-2, -1)))
         found = s.sum(-1) if ord == "nuc" else (s.amax(-1) if ord > 0 else s.amin(-1))
@@ -209,8 +211,8 @@ def _linalg_vander(x, *, N=None):
     """(..., n) -> (..., n, N): the powers 0 to N - 1."""
     if x.dtype.name == "bool":
         raise RuntimeError("linalg.vander: Expected integral, floating, or complex input, got Bool")
-    if x.dim() < 1:
-        raise RuntimeError("linalg.vander: The input tensor x must have at least one dimension.")
+    if x.dim() == 0:
+        x = x.unsqueeze(-1)
     n = x.shape[-1] if N is None else int(N)
     if n <= 1:
         raise RuntimeError("N must be greater than 1.")

@@ -1,5 +1,6 @@
 """Functions of `torch` that belong to no family: conjugation, segments, histograms, fake quantisation, control flow."""
 
+import builtins
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 from torchlike._src.autograd.grad_mode import Anomaly, set_anomaly
 from torchlike._src.core import dtype as dt
 from torchlike._src.core.errors import canonical_dim
-from torchlike._src.tensor.call import write_out
+from torchlike._src.tensor.call import check_result, check_writable, reshape_storage, write, write_out
 from torchlike._src.tensor.composite import NN, internal, names, public
 from torchlike._src.tensor.creation import from_array
 from torchlike._src.tensor.namespace import torch
@@ -113,9 +114,28 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
         if low == high:
             low, high = low - 0.5, high + 0.5
         edges.append(np.linspace(low, high, int(b) + 1, dtype=kind))
-    weights = None if weight is None else weight.detach()._host().reshape(-1)
-    counts, _ = np.histogramdd(points, [e.astype(np.float64) for e in edges], density=density, weights=weights)
+    weights = np.ones(len(points), kind) if weight is None else weight.detach()._host().reshape(-1)
+    boxes = [_box(points[:, k], e) for k, e in enumerate(edges)]
+    inside = np.all([b >= 0 for b in boxes], axis=0)
+    counts = np.zeros([len(e) - 1 for e in edges], kind)
+    np.add.at(counts, tuple(b[inside] for b in boxes), weights[inside])
+    if density:
+        counts = counts / counts.sum()
+        for k, e in enumerate(edges):
+            counts = counts / np.diff(e).reshape([-1 if j == k else 1 for j in builtins.range(n)])
     return return_type("histogramdd", ("hist", "bin_edges"))([from_array(counts.astype(kind)), tuple(from_array(e) for e in edges)])
+
+
+def _box(x: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """The box of each coordinate, -1 outside: by C++'s upper_bound, whose result for edges out of order PyTorch has."""
+    first, length = np.zeros(len(x), np.int64), np.full(len(x), len(edges))
+    while (length > 0).any():
+        half = length >> 1
+        right = (length > 0) & ~(x < edges[np.minimum(first + half, len(edges) - 1)])
+        first = np.where(right, first + half + 1, first)
+        length = np.where(right, length - half - 1, half)
+    found = np.minimum(first - 1, len(edges) - 2)
+    return np.where((x >= edges[0]) & (x <= edges[-1]), np.maximum(found, 0), -1)
 
 
 @public("torch")
@@ -127,7 +147,7 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0, out=None):
     a = a.astype(np.float64) if a.dtype.kind not in "biu" else a.astype(np.int64)
     dims = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
     axes = tuple(canonical_dim(d, a.ndim) for d in dims) if dims else None
-    bits = np.ascontiguousarray(a).view(np.uint64)
+    bits = np.ascontiguousarray(a).reshape(-1).view(np.uint64).reshape(a.shape)
     result = from_array(np.asarray(np.bitwise_xor.reduce(bits, axis=axes, keepdims=keepdim)), dt.uint64)
     return result if out is None else write_out(out, result, "hash_tensor", (input,))
 
@@ -163,6 +183,20 @@ def fake_quantize_per_channel_affine(input, scale, zero_point, axis, quant_min, 
     shape[canonical_dim(axis, input._aval.ndim)] = -1
     return _fake_quantize(input, scale.detach().reshape(shape), zero_point.detach().reshape(shape), quant_min, quant_max)
 
+
+def _addbmm_(self: Tensor, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """In-place version of addbmm; a tensor of another shape takes the result's."""
+    check_writable(self, False)
+    new = torch.addbmm(self, batch1, batch2, beta=beta, alpha=alpha)
+    if new._aval.shape != self._aval.shape and not new._rg:
+        reshape_storage(self, new._aval.shape)
+    check_result(self, new)
+    if new._rg and not self._rg:
+        check_writable(self, True)
+    return write(self, new)
+
+
+Tensor.addbmm_ = _addbmm_
 
 # -- in place, at torch level -------------------------------------------------------------------------------------------
 

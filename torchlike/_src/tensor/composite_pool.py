@@ -212,6 +212,8 @@ def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_r
     x = input if batched else input.unsqueeze(0)
     if samples is None:
         samples = torch.rand(x.shape[0], x.shape[1], n, dtype=input.dtype, device=input.device)
+    elif samples.dim() == 3 and samples.shape[0] > x.shape[0]:
+        samples = samples[: x.shape[0]]  # PyTorch reads as many as it needs
     for k in range(n):
         if sizes[k] + kernel[k] - 1 > x.shape[2 + k]:
             axis = ("height", "width") if n == 2 else ("time", "height", "width")

@@ -303,6 +303,8 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     dims = tuple(range(ndim)) if dim is None else canonical_dims(tuple(dim) if isinstance(dim, list) else dim, ndim)
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    if spacing is None:
+        spacing = 1
     if isinstance(spacing, TensorBase):
         spacing = [spacing]
     given = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)

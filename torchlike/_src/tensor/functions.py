@@ -284,7 +284,7 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
     array = input._host()
     rows = array.reshape(-1) if dim is None else np.moveaxis(array, dim, 0)
     n = rows.shape[0]
-    flat = rows.reshape(n, -1)
+    flat = rows.reshape(n, rows.size // n if n else 0)
     starts = np.ones(n, bool)
     if n:
         starts[1:] = (flat[1:] != flat[:-1]).any(axis=1)
@@ -453,7 +453,6 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     for k, t in enumerate(items):
         grids.append(views.expand(views.reshape(t, (*[1] * k, -1, *[1] * (len(items) - k - 1))), shape))
     if swap:
-        grids = [views.transpose(g, 0, 1) for g in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 
@@ -708,6 +707,17 @@ def fill(input: Tensor, value: Any) -> Tensor:
     """A tensor like `input` of one number."""
     from torchlike._src.tensor.creation import full_like
 
+    if isinstance(value, TensorBase):
+        if value._aval.ndim:
+            raise RuntimeError(
+                f"fill only supports 0-dimension value tensor but got tensor with {value._aval.ndim} dimensions."
+            )
+        if value._rg and MODE.enabled:
+            return PUBLIC["where"](full_like(input.detach(), 1, dtype=dt.bool_), value.to(input._aval.dtype), input)
+        value = value.detach()
+        return views.expand(value.to(input._aval.dtype), input._aval.shape).clone()
+    if input._rg and MODE.enabled:
+        return PUBLIC["masked_fill"](input, full_like(input.detach(), 1, dtype=dt.bool_), value)
     return full_like(input, value)
 
 
@@ -837,6 +847,7 @@ def install_after(torch: dict[str, Any], functional: dict[str, Any], special: di
         if hasattr(Tensor, name):
             torch.setdefault(name, getattr(Tensor, name))
     Tensor.polygamma = lambda self, n: PUBLIC["polygamma"](n, self)
+    Tensor.polygamma_ = inplace_method(Tensor.polygamma, "polygamma_")
     torch.setdefault("row_stack", vstack)
 
 

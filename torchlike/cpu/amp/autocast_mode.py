@@ -15,7 +15,8 @@ class autocast(_new.autocast):
     def __init__(self, enabled: bool = True, dtype: Any = dtypes.bfloat16, cache_enabled: bool = True) -> None:
         if type(self) is autocast:
             warnings.warn(
-                "`torch.cpu.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast('cpu', args...)` instead.",
+                "`torch.cpu.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast('cpu', args...)` "
+                "instead.",
                 FutureWarning,
                 stacklevel=2,
             )

@@ -20,7 +20,8 @@ class GradScaler(_new.GradScaler):
         enabled: bool = True,
     ) -> None:
         warnings.warn(
-            "`torch.cpu.amp.GradScaler(args...)` is deprecated. Please use `torch.amp.GradScaler('cpu', args...)` instead.",
+            "`torch.cpu.amp.GradScaler(args...)` is deprecated. Please use `torch.amp.GradScaler('cpu', args...)` "
+            "instead.",
             FutureWarning,
             stacklevel=2,
         )

@@ -20,7 +20,8 @@ class GradScaler(_new.GradScaler):
         enabled: bool = True,
     ) -> None:
         warnings.warn(
-            "`torch.cuda.amp.GradScaler(args...)` is deprecated. Please use `torch.amp.GradScaler('cuda', args...)` instead.",
+            "`torch.cuda.amp.GradScaler(args...)` is deprecated. Please use `torch.amp.GradScaler('cuda', args...)` "
+            "instead.",
             FutureWarning,
             stacklevel=2,
         )
