@@ -18,11 +18,11 @@ _sys.modules[__name__.split(".")[0]].__dict__.update(_names("torch"))
 globals().update(_publicmods.install(__name__.split(".")[0]))
 
 from torchlike import amp, autograd, backends, cuda, nn, optim, random, return_types, types, utils, version  # noqa: E402
-from torchlike import serialization  # noqa: E402
+from torchlike import masked, serialization, signal  # noqa: E402
 from torchlike.serialization import load, save  # noqa: E402
 
 __all__ = [n for n in globals() if not n.startswith("_")] + ["__version__"]
 _: _Any = (
     direct_mode, report, stats, synchronize, _assemble, amp, autograd, backends, cuda, nn, optim, random, return_types,
-    types, utils, version, serialization, load, save,
+    types, utils, version, masked, serialization, signal, load, save,
 )  # fmt: skip

@@ -4,6 +4,7 @@ Those that are one operator are generated from its declaration, the others are w
 
 import importlib
 import pkgutil
+from typing import TYPE_CHECKING, Any
 
 from torchlike._src import tensor as _room
 from torchlike._src.tensor import assemble as _assemble
@@ -16,3 +17,7 @@ for _module in pkgutil.iter_modules(_room.__path__):
 globals().update(_names("torch.nn.functional"))
 __all__ = sorted(_names("torch.nn.functional"))
 _ = _assemble
+
+if TYPE_CHECKING:  # the names are generated
+
+    def __getattr__(name: str) -> Any: ...

@@ -1,13 +1,12 @@
 """An unpickler that executes nothing: of the pickle language it knows only what data needs, and of names only a list.
 
 A pickle is a program for a small machine. This one can build containers, numbers and strings, and call the few
-functions
-and classes that `names` holds; every other instruction, name, call or state is an error."""
+functions and classes that `names` holds; every other instruction, name, call or state is an error."""
 
 import pickle
 from collections import Counter, OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 UNSUPPORTED_GLOBAL = (
     "Unsupported global: GLOBAL {0} was not an allowed global by default. Please use "
@@ -24,19 +23,34 @@ _PLAIN = (
 ).split()
 
 
-class RestrictedUnpickler(pickle._Unpickler):  # type: ignore[name-defined]  # the one written in Python
+class RestrictedUnpickler(pickle._Unpickler):  # the one written in Python
     """names: full name -> what it stands for; state: (object, state) sets what BUILD may, or raises UnpicklingError."""
 
-    dispatch: dict = {getattr(pickle, name)[0]: pickle._Unpickler.dispatch[getattr(pickle, name)[0]] for name in _PLAIN}  # type: ignore[attr-defined]
+    if TYPE_CHECKING:  # what the stubs leave out
+        stack: list[Any]
+
+        def pop_mark(self) -> list[Any]: ...
+
+    _KNOWN = pickle._Unpickler.dispatch
+    dispatch = {getattr(pickle, name)[0]: _KNOWN[getattr(pickle, name)[0]] for name in _PLAIN}
 
     def __init__(
-        self, file: Any, names: dict[str, Any], load_persistent: Callable, set_state: Callable, **kwargs: Any
+        self,
+        file: Any,
+        names: dict[str, Any],
+        load_persistent: Callable[[Any], Any],
+        set_state: Callable[[Any, Any], None],
+        **kwargs: Any,
     ) -> None:
         super().__init__(file, **kwargs)
         self._names = names
         self._callables = {id(v) for v in names.values() if callable(v)}
         self._set_state = set_state
-        self.persistent_load = load_persistent
+        self._load_persistent = load_persistent
+
+    def persistent_load(self, pid: Any) -> Any:
+        """What a persistent id stands for."""
+        return self._load_persistent(pid)
 
     def load(self) -> Any:
         """The object; UnpicklingError for anything that is not data."""

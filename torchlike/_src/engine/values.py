@@ -15,6 +15,7 @@ class Value:
     They are stale, and mean nothing, as soon as that trace has moved to another epoch."""
 
     __slots__ = ("array", "aval", "epoch", "error", "index")
+    error: BaseException  # there only if computing the array failed
 
     def __init__(self, aval: Aval, array: Any = None) -> None:
         self.aval = aval

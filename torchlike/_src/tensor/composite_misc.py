@@ -146,9 +146,9 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0, out=None):
     a = tensor_argument(input, "hash_tensor", "self", 1).detach()._host()
     a = a.astype(np.float64) if a.dtype.kind not in "biu" else a.astype(np.int64)
     dims = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
-    axes = tuple(canonical_dim(d, a.ndim) for d in dims) if dims else None
+    axes = tuple(canonical_dim(d, a.ndim) for d in dims) if dims and a.ndim else None
     bits = np.ascontiguousarray(a).reshape(-1).view(np.uint64).reshape(a.shape)
-    result = from_array(np.asarray(np.bitwise_xor.reduce(bits, axis=axes, keepdims=keepdim)), dt.uint64)
+    result = from_array(np.asarray(np.bitwise_xor.reduce(bits, axis=axes, keepdims=keepdim) if a.ndim else bits), dt.uint64)
     return result if out is None else write_out(out, result, "hash_tensor", (input,))
 
 

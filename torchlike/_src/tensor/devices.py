@@ -6,7 +6,7 @@ import numpy as np
 
 from torchlike._src.core.device import device as Device
 from torchlike._src.core.device import set_accelerator_finder
-from torchlike._src.engine import flush_all
+from torchlike._src.engine import backend, flush_all
 
 _gpus: list | None = None
 
@@ -48,9 +48,7 @@ def place(array: np.ndarray, d: Device) -> Any:
 def synchronize() -> None:
     """Compute everything that is pending and wait for it."""
     flush_all("synchronize()")
-    import jax
-
-    jax.effects_barrier()
+    backend.quiesce()
 
 
 def _accelerator() -> str | None:

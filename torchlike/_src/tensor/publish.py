@@ -8,6 +8,7 @@ import inspect
 import keyword
 import linecache
 import operator
+import os
 import sys
 import threading
 import types
@@ -348,6 +349,16 @@ def _stub_code() -> types.CodeType:
 
 STUB = _stub_code()
 _compiling = threading.Lock()
+
+
+def _after_fork() -> None:
+    """Another thread may have held the lock when this process was forked."""
+    global _compiling
+    _compiling = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def materialise(declared: Op, name: str, with_out: bool, function: Any, scope: dict) -> Callable:

@@ -9,6 +9,7 @@ import numpy as np
 from torchlike._src.autograd import tape
 from torchlike._src.autograd.grad_mode import MODE
 from torchlike._src.autograd.tape import Node, OutEdge
+from torchlike._src.core.aval import Aval
 from torchlike._src.core.size import Size
 from torchlike._src.engine import META_ARRAY, Value, flush, host_array, record
 from torchlike._src.engine.record import PLAIN
@@ -28,31 +29,12 @@ class TensorBase:
 
     __slots__ = ("__dict__", "__weakref__", "_aval", "_gf", "_rg", "_s", "_view")
 
-
-class Tensor(TensorBase):
-    """A multi-dimensional array with gradients; see PyTorch's documentation of torch.Tensor.
-
-    Data is computed when it is read. Made by `torch.tensor` and the other creation functions."""
-
-    __slots__ = ()
-
-    # Rare fields: class-level defaults until an instance sets its own.
-    _grad: Any = None
-    _base_tensor: Any = None
-    _vb: Any = None
-    _vv: Any = None
-    _vversion: int = 0
-    _hooks: Any = None
-    _accumulator: Any = None
-    _accumulate_hooks: Any = None
-    _post_accumulate_hooks: Any = None
-    _retains: bool = False
-    _silent: Any = None  # of `.data` and its views: [their own count of writes]
-    _is_inference: bool = False
-    _name: Any = None
-    _is_param: bool = False
-
     if TYPE_CHECKING:  # most methods are published from declarations
+        _s: Storage
+        _view: Any
+        _aval: Aval
+        _rg: bool
+        _gf: Any
 
         def __getattr__(self, name: str) -> Any: ...
         def __add__(self, other: Any) -> Any: ...
@@ -80,6 +62,30 @@ class Tensor(TensorBase):
         def __float__(self) -> float: ...
         def __index__(self) -> int: ...
         def __iter__(self) -> Any: ...
+
+
+class Tensor(TensorBase):
+    """A multi-dimensional array with gradients; see PyTorch's documentation of torch.Tensor.
+
+    Data is computed when it is read. Made by `torch.tensor` and the other creation functions."""
+
+    __slots__ = ()
+
+    # Rare fields: class-level defaults until an instance sets its own.
+    _grad: Any = None
+    _base_tensor: Any = None
+    _vb: Any = None
+    _vv: Any = None
+    _vversion: int = 0
+    _hooks: Any = None
+    _accumulator: Any = None
+    _accumulate_hooks: Any = None
+    _post_accumulate_hooks: Any = None
+    _retains: bool = False
+    _silent: Any = None  # of `.data` and its views: [their own count of writes]
+    _is_inference: bool = False
+    _name: Any = None
+    _is_param: bool = False
 
     def __new__(cls, *args: Any, **kwargs: Any) -> "Tensor":
         from torchlike._src.tensor.creation import legacy_tensor

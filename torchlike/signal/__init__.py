@@ -1,0 +1,5 @@
+"""torch.signal: window functions."""
+
+from torchlike.signal import windows
+
+__all__ = ["windows"]
