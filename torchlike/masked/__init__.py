@@ -102,13 +102,13 @@ def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Where the largest of the elements that the mask keeps is."""
     x = _cast(input, dtype)
-    return _torch.argmax(_filled(x, mask, _lowest(x.dtype)), dim, keepdim)
+    return _torch.argmax(_filled(x, mask, _lowest(x.dtype)), dim, keepdim).to(x.dtype)  # PyTorch's odd dtype
 
 
 def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Where the smallest of the elements that the mask keeps is."""
     x = _cast(input, dtype)
-    return _torch.argmin(_filled(x, mask, _highest(x.dtype)), dim, keepdim)
+    return _torch.argmin(_filled(x, mask, _highest(x.dtype)), dim, keepdim).to(x.dtype)  # PyTorch's odd dtype
 
 
 def _count(x: Any, dims: tuple, mask: Any, keepdim: bool) -> Any:
@@ -126,7 +126,10 @@ def _floating(input: Any, dtype: Any) -> Any:
 def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The mean of the elements that the mask keeps."""
     if dtype is None and not (input.dtype.is_floating_point or input.dtype.is_complex):
-        dtype = _dt.default_dtype()
+        raise ValueError(
+            "mean(): Could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
+            f"{input.dtype}"
+        )
     x = _cast(input, dtype)
     dims = _dims(x, dim)
     if mask is None:
@@ -158,10 +161,16 @@ def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The vector norm of the elements that the mask keeps."""
     x = _cast(input, dtype)
     value = math.inf if ord < 0 else 0
-    return _linalg.vector_norm(_filled(x, mask, value), ord, _dims(x, dim), keepdim)
+    return _linalg.vector_norm(_filled(x, mask, value), ord, _dims(x, dim), keepdim).to(x.dtype)
 
 
-def _variance(input: Any, dim: Any, unbiased: Any, keepdim: bool, dtype: Any, mask: Any) -> Any:
+def _variance(
+    input: Any, dim: Any, unbiased: Any, correction: Any, keepdim: bool, dtype: Any, mask: Any, root: bool
+) -> Any:
+    if unbiased is not None and correction is not None:
+        raise RuntimeError("Only one of unbiased and correction may be given")
+    if correction is None:
+        correction = int(True if unbiased is None else unbiased)
     x = _floating(input, dtype)
     dims = _dims(x, dim)
     count = _count(x, dims, mask, True)
@@ -171,17 +180,19 @@ def _variance(input: Any, dim: Any, unbiased: Any, keepdim: bool, dtype: Any, ma
     if total.dtype.is_complex:
         total = total.real
     count = count if keepdim else _count(x, dims, mask, False)
-    return total / (_torch.clamp(count - 1, min=0) if unbiased else count)
+    found = total / _torch.clamp(count - correction, min=0)
+    found = (found.sqrt() if root else found).to(x.dtype)
+    return found
 
 
-def var(input, dim=None, unbiased=None, *, keepdim=False, dtype=None, mask=None):
+def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
     """The variance of the elements that the mask keeps."""
-    return _variance(input, dim, True if unbiased is None else unbiased, keepdim, dtype, mask)
+    return _variance(input, dim, unbiased, correction, keepdim, dtype, mask, False)
 
 
-def std(input, dim=None, unbiased=None, *, keepdim=False, dtype=None, mask=None):
+def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
     """The standard deviation of the elements that the mask keeps."""
-    return _variance(input, dim, True if unbiased is None else unbiased, keepdim, dtype, mask).sqrt()
+    return _variance(input, dim, unbiased, correction, keepdim, dtype, mask, True)
 
 
 def softmax(input, dim, *, dtype=None, mask=None):

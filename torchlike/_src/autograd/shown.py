@@ -113,7 +113,7 @@ def _linear_nodes(node: OpNode) -> list:
     if not flat and given is not None:
         given = shown("ViewBackward0", (given,))
     if len(edges) == 2 or edges[2] is None and len(specs) == 2:
-        inner = ("MmBackward0", (given, transposed))
+        inner: tuple[str, tuple] = ("MmBackward0", (given, transposed))
     else:
         inner = ("AddmmBackward0", (edges[2], given, transposed))
     return list(inner[1]) if flat else [shown(*inner)]

@@ -1,11 +1,12 @@
 """Abstract values: what is known of an array before it exists."""
 
 import math
+from typing import Any
 
 from torchlike._src.core.device import device as Device
 from torchlike._src.core.dtype import dtype as DType
 
-_INTERNED: dict = {}
+_INTERNED: dict[tuple[Any, ...], "Aval"] = {}
 
 
 class Aval:
@@ -22,7 +23,8 @@ class Aval:
         self.numel = math.prod(shape)
 
     def __repr__(self) -> str:
-        return f"{self.dtype.name}[{','.join(map(str, self.shape))}]" + ("" if self.device is CPU else f"@{self.device}")
+        place = "" if self.device is CPU else f"@{self.device}"
+        return f"{self.dtype.name}[{','.join(map(str, self.shape))}]{place}"
 
     def with_shape(self, shape: tuple[int, ...]) -> "Aval":
         return aval(shape, self.dtype, self.device)
@@ -30,7 +32,7 @@ class Aval:
     def with_dtype(self, dtype: DType) -> "Aval":
         return aval(self.shape, dtype, self.device)
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return aval, (self.shape, self.dtype, self.device)
 
 
@@ -45,7 +47,7 @@ def aval(shape: tuple[int, ...], dtype: DType, device: Device = CPU) -> Aval:
     if found is None:
         if device == CPU:
             device = CPU
-        if len(_INTERNED) > 200_000:  # shapes of a very long, irregular run; identity only matters while a trace uses it
-            _INTERNED.clear()
+        if len(_INTERNED) > 200_000:
+            _INTERNED.clear()  # shapes of a very long, irregular run; identity only matters while a trace uses it
         found = _INTERNED.setdefault(key, Aval(tuple(map(int, shape)), dtype, device))
     return found

@@ -15,12 +15,12 @@ UNSUPPORTED_GLOBAL = (
 )
 BLOCKED = ("sys", "os", "posix", "nt", "subprocess", "builtins.eval", "builtins.exec")
 
-_PLAIN = (
+_NAMES = (
     "PROTO FRAME STOP MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 LONG4 BINFLOAT BINUNICODE "
-    "SHORT_BINUNICODE "
-    "BINUNICODE8 SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 EMPTY_LIST "
+    "SHORT_BINUNICODE BINUNICODE8 SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 EMPTY_LIST "
     "EMPTY_DICT EMPTY_SET FROZENSET BINGET LONG_BINGET BINPUT LONG_BINPUT MEMOIZE BINPERSID GLOBAL STACK_GLOBAL"
-).split()
+)
+_PLAIN = [getattr(pickle, name)[0] for name in _NAMES.split()]
 
 
 class RestrictedUnpickler(pickle._Unpickler):  # the one written in Python
@@ -31,8 +31,7 @@ class RestrictedUnpickler(pickle._Unpickler):  # the one written in Python
 
         def pop_mark(self) -> list[Any]: ...
 
-    _KNOWN = pickle._Unpickler.dispatch
-    dispatch = {getattr(pickle, name)[0]: _KNOWN[getattr(pickle, name)[0]] for name in _PLAIN}
+    dispatch = {code: pickle._Unpickler.dispatch[code] for code in _PLAIN}
 
     def __init__(
         self,

@@ -11,9 +11,10 @@ import jax
 _fast = True
 
 
-def trace(function: Callable[..., Sequence], structs: Sequence[jax.ShapeDtypeStruct]) -> Any:
-    """The ClosedJaxpr of `function`, which takes arrays like `structs` and returns a flat sequence of arrays. 64-bit types
-    are on while it runs."""
+def trace(function: Callable[..., Sequence[Any]], structs: Sequence[jax.ShapeDtypeStruct]) -> Any:
+    """The ClosedJaxpr of `function`, which takes arrays like `structs` and returns a flat sequence of arrays.
+
+    64-bit types are on while it runs."""
     global _fast
     with jax.enable_x64(True):
         if _fast:
@@ -28,14 +29,14 @@ def trace(function: Callable[..., Sequence], structs: Sequence[jax.ShapeDtypeStr
         return jax.make_jaxpr(lambda *a: tuple(function(*a)))(*structs)
 
 
-def _trace_directly(function: Callable[..., Sequence], structs: Sequence[jax.ShapeDtypeStruct]) -> Any:
+def _trace_directly(function: Callable[..., Sequence[Any]], structs: Sequence[jax.ShapeDtypeStruct]) -> Any:
     from jax._src import core, linear_util
     from jax._src.api_util import debug_info
     from jax._src.interpreters import partial_eval
 
     avals = [core.ShapedArray(s.shape, s.dtype) for s in structs]
 
-    def flat(*arrays: Any) -> list:
+    def flat(*arrays: Any) -> list[Any]:
         return list(function(*arrays))
 
     wrapped = linear_util.wrap_init(flat, debug_info=debug_info("torchlike", flat, avals, {}))
@@ -43,6 +44,8 @@ def _trace_directly(function: Callable[..., Sequence], structs: Sequence[jax.Sha
     return core.ClosedJaxpr(jaxpr, consts)
 
 
-def result_types(function: Callable[..., Sequence], structs: Sequence[jax.ShapeDtypeStruct]) -> list[tuple[tuple, Any]]:
+def result_types(
+    function: Callable[..., Sequence[Any]], structs: Sequence[jax.ShapeDtypeStruct]
+) -> list[tuple[tuple[int, ...], Any]]:
     """(shape, NumPy dtype) of each result."""
     return [(tuple(a.shape), a.dtype) for a in trace(function, structs).out_avals]

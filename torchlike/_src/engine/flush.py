@@ -89,14 +89,15 @@ def _program_for(trace: Trace, node: TreeNode, live: tuple[int, ...], reason: st
     for candidate in node.programs:
         wanted |= set(candidate.live)  # one program for all the results that this path has ever had in use
     dead = tuple(k for k, n in enumerate(refcounts(trace.leaves)) if n <= UNREFERENCED)
-    return program.compile_program(node, tuple(sorted(wanted)), dead, f"{why}; flushed by {reason} at {record.user_line()}")
+    why += f"; flushed by {reason} at {record.user_line()}"
+    return program.compile_program(node, tuple(sorted(wanted)), dead, why)
 
 
 MAX_DIFFERENT = 64
 
 
 class Site:
-    """Traces that begin at one user line and end at another: how many different ones, and how they follow each other."""
+    """Traces that begin at one user line and end at another: how many different ones there are, and in which order."""
 
     __slots__ = ("different", "last", "streak")
 
@@ -143,7 +144,7 @@ def worth_compiling(trace: Trace, node: TreeNode, live: tuple[int, ...]) -> str 
     if (
         node.depth <= TINY_OPERATIONS
         and node.size + sum([v.aval.numel for v in trace.leaves]) <= TINY_ELEMENTS
-        and all([type(v.array) is np.ndarray for v in trace.leaves])
+        and all(type(v.array) is np.ndarray for v in trace.leaves)
     ):
         return None
     site = _sites.get((node.origin, node.line))
@@ -153,9 +154,9 @@ def worth_compiling(trace: Trace, node: TreeNode, live: tuple[int, ...]) -> str 
         site = _sites[node.origin, node.line] = Site()
     streak = site.visit(node, live)
     compile_seconds = 0.25 + 0.006 * node.depth
-    needed = STREAKS.get(len(site.different), MANY_DIFFERENT)
+    needed: float = STREAKS.get(len(site.different), MANY_DIFFERENT)
     if streak >= needed and compile_seconds > LONG_COMPILE:
-        # Thousands of operations (a long sequence unrolled in Python) take a minute to compile: only if they go on and on.
+        # Thousands of operations (a long sequence unrolled in Python) take a minute to compile: only if they go on.
         needed = max(needed, compile_seconds / (10 * host_seconds(node, live)))
     if streak >= needed:
         return "it ran again: a loop" if not node.programs else "other results than before stay in use"
@@ -199,7 +200,7 @@ def _launch(trace: Trace, ready: Any, live: tuple[int, ...]) -> None:
             # A signal handler's exception that came after the inputs were consumed must not lose the results.
             if outs is not None:
                 _store(trace, ready, live, outs)
-            elif not isinstance(error, Exception) and any([getattr(a, "is_deleted", bool)() for a in args]):
+            elif not isinstance(error, Exception) and any(getattr(a, "is_deleted", bool)() for a in args):
                 _poison(trace, live, RuntimeError("computing it was interrupted"))
             raise
 
@@ -273,10 +274,11 @@ def prune() -> None:
     horizon = ends[len(ends) // 2] if ends else 0
     live_paths = {t.node for t in record.TRACES}
     keep: set = set()
-    for n in live_paths:
-        while n is not None:
-            keep.add(n)
-            n = n.parent
+    for end in live_paths:
+        at: TreeNode | None = end
+        while at is not None:
+            keep.add(at)
+            at = at.parent
     stats.COUNTS["nodes"] = _sweep(record.ROOT, horizon, keep)
     _sites.clear()  # they name nodes by id
 

@@ -86,8 +86,9 @@ def plan_of(node: TreeNode) -> Plan:
 
 
 def build(plan: Plan, live: tuple[int, ...]) -> Any:
-    """The Python function of a program: (*packs of numbers, *leaves) -> list of live results. A pack that would be empty is
-    left out: even an empty argument costs a transfer."""
+    """The Python function of a program: (*packs of numbers, *leaves) -> list of live results.
+
+    A pack that would be empty is left out: even an empty argument costs a transfer."""
     entries = plan.needed(live)
     first_use = {(e.kernel, e.refs): e for e in entries}
     partners: dict[int, list] = {}  # id(forward entry) -> its pullback entries that want jax.vjp's residuals
@@ -104,9 +105,9 @@ def build(plan: Plan, live: tuple[int, ...]) -> Any:
 
     def run(*args: Any) -> list:
         given = iter(args)
-        floats = next(given) if plan.floats else None
-        ints = next(given) if plan.ints else None
-        complexes = next(given) if plan.complexes else None
+        floats: Any = next(given) if plan.floats else None
+        ints: Any = next(given) if plan.ints else None
+        complexes: Any = next(given) if plan.complexes else None
         leaves = tuple(given)
         values: dict[int, Any] = {}
         pulls: dict[tuple, Any] = {}

@@ -8,6 +8,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any
 
 from torchlike._src.core.aval import Aval
@@ -101,7 +102,7 @@ def _record(trace: Trace, op: Any, static: tuple, operands: Sequence) -> tuple[A
         trace.recover()
     trace.busy = True
     epoch = trace.epoch
-    key = [op, static]
+    key: Any = [op, static]
     for x in operands:
         if type(x) is Value:
             if x.epoch is epoch:
@@ -272,7 +273,7 @@ PACKAGE = __name__.split(".", 1)[0] + "."
 
 def user_line() -> str:
     """'file.py:12' of the innermost frame outside this package."""
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
         if not name.startswith(PACKAGE) and name != PACKAGE[:-1]:

@@ -177,8 +177,8 @@ def text() -> str:
         n = len(site.different)
         if n >= CHANGING:
             lines.append(
-                f"  from {first} to {last}: {n}{'+' if site.full else ''} different traces. Those that do not repeat run "
-                f"operation by operation on the host tier.{LENGTHS}"
+                f"  from {first} to {last}: {n}{'+' if site.full else ''} different traces. Those that do not repeat "
+                f"run operation by operation on the host tier.{LENGTHS}"
             )
     return "\n".join(lines)
 

@@ -37,7 +37,7 @@ class Epoch:
 
 
 MAX_LOOSE_DEPTH = 512
-"""Operations in one trace, while none of them needs a gradient, before it is cut: a loop that computes and never reads."""
+"""Operations in one trace, while none of them needs a gradient, before it is cut (a loop that never reads results)."""
 
 
 class TreeNode:

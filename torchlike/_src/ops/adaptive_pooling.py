@@ -291,9 +291,9 @@ def _fractional_max_pool(input: T, samples: T, kernel_size: tuple, output_size: 
         sample = samples[..., 1 - k if n == 2 else k]
         starts = _fractional_starts(sample, spatial[k], output_size[k], kernel_size[k])
         at = starts[..., None] + jnp.arange(kernel_size[k], dtype=jnp.int64)  # (N, C, out, kernel)
-        shape = [*at.shape[:2], *[1] * (2 * n)]
-        shape[2 + k], shape[2 + n + k] = output_size[k], kernel_size[k]
-        flat = flat * spatial[k] + at.reshape(shape)
+        sides = [*at.shape[:2], *[1] * (2 * n)]
+        sides[2 + k], sides[2 + n + k] = output_size[k], kernel_size[k]
+        flat = flat * spatial[k] + at.reshape(sides)
     lead = input.shape[:2]
     flat = jnp.broadcast_to(flat, (*lead, *output_size, *kernel_size)).reshape(*lead, *output_size, -1)
     values = jnp.take_along_axis(input.reshape(*lead, -1), flat.reshape(*lead, -1), 2).reshape(flat.shape)

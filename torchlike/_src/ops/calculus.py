@@ -215,7 +215,8 @@ def _cov(x: Any, correction: int, fweights: Any, aweights: Any) -> Any:
         x = x.astype(dt.default_dtype().np)
     rows = x.reshape(1, -1) if x.ndim < 2 else x
     count = rows.shape[1]
-    weights = None
+    weights: Any = None
+    total: Any
     if fweights is not None:
         weights = fweights
     if aweights is not None:

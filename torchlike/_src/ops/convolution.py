@@ -91,7 +91,7 @@ def unpad_input(d: Any, sizes: tuple, c: Config) -> Any:
 
 
 def taps_of(kernel: tuple) -> list[tuple[int, ...]]:
-    return [tuple(at) for at in functools.reduce(lambda acc, k: [(*a, i) for a in acc for i in range(k)], kernel, [()])]
+    return list(itertools.product(*[range(k) for k in kernel]))
 
 
 def shifted(x: Any, at: tuple, out: tuple, c: Config) -> Any:

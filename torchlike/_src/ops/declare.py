@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from torchlike._src.core.aval import Aval, aval
+from torchlike._src.core.aval import CPU, Aval, aval
 from torchlike._src.core.dtype import dtype as DType
 from torchlike._src.core.dtype import from_numpy
 from torchlike._src.core.errors import broadcast_shapes
@@ -112,7 +112,7 @@ class RawOp:
 
     `static` is a tuple of (name, value) pairs. Differentiable by `jax.vjp` where it is put on the tape."""
 
-    vjp = None
+    vjp: dict[str, Callable] | None = None
     differentiable = True
     linear = False
     """Linear in all its array operands together: the gradient is the transpose and needs none of them."""
@@ -146,7 +146,7 @@ class Op(RawOp):
         self.doc = inspect.getdoc(fn)
         self.promote: Promote | None = options.pop("promote", None)
         self.elementwise: bool = options.pop("elementwise", False)
-        self.vjp: dict[str, Callable] | None = options.pop("vjp", None)
+        self.vjp = options.pop("vjp", None)
         self.differentiable: bool = options.pop("differentiable", True)
         self.check: Callable | None = options.pop("check", None)
         self.shape: Callable | None = options.pop("shape", None)
@@ -486,7 +486,7 @@ def result_device(op: Any, specs: tuple) -> Any:
             raise RuntimeError(
                 f"Expected all tensors to be on the same device, but found at least two devices, {device} and {s.device}!"
             )
-    return device or zero_dim or aval((), from_numpy("float32")).device
+    return device or zero_dim or CPU
 
 
 def shape_struct(spec: Any) -> jax.ShapeDtypeStruct:

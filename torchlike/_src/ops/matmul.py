@@ -693,8 +693,7 @@ def outer(input: T, vec2: T):
 def inner_grad(g: Any, this_aval: Aval, other: Any, first: bool) -> Any:
     if this_aval.ndim == 0 or other.ndim == 0:
         return g * conj(other)
-    axes = range(this_aval.ndim - 1, g.ndim) if first else range(other.ndim - 1)
-    axes = tuple(axes)
+    axes = tuple(range(this_aval.ndim - 1, g.ndim) if first else range(other.ndim - 1))
     return dot(g, conj(other), (axes, tuple(range(other.ndim - 1))))
 
 

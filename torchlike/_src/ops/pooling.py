@@ -87,7 +87,8 @@ def _better(value: Any, best: Any) -> Any:
 def _running_max(x: Any, plan: Sequence[tuple], code_dtype: str) -> tuple[Any, Any]:
     """Every window element in turn, row-major: (maximum, its number)."""
     n, lead = len(plan), x.ndim - len(plan)
-    best = code = None
+    best: Any = None
+    code: Any = None
     for number, at in enumerate(np.ndindex(*[p[0] for p in plan])):
         value = x
         for k in range(n):
@@ -106,7 +107,8 @@ def _reduced_max(x: Any, plan: Sequence[tuple], code_dtype: str) -> tuple[Any, A
     """For many elements: one dim after the other, last first. The first maximum of each row, then the first row that
     has it, is the first in row-major order."""
     lead = x.ndim - len(plan)
-    best, code = x, None
+    best: Any = x
+    code: Any = None
     inner = 1
     for k in reversed(range(len(plan))):
         kernel, stride, _, dilation, count = plan[k]

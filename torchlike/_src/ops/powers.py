@@ -100,7 +100,8 @@ def _float_power_input(g: Any, input: Any, exponent: Any) -> Any:
 
 
 def _float_power_exponent(g: Any, input: Any, exponent: Any, out: Any) -> Any:
-    return _pow_exponent(g, *_wide(input, exponent), out)
+    input, exponent = _wide(input, exponent)
+    return _pow_exponent(g, input, exponent, out)
 
 
 @op(

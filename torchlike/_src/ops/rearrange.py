@@ -336,13 +336,17 @@ def _diag_check(input: Aval, diagonal: int) -> None:
 
 def _diag_aval(input: Aval, diagonal: int) -> Aval:
     if input.ndim == 2:
-        return input.with_shape((diagonal_length(*input.shape, diagonal),))
+        rows, columns = input.shape
+        return input.with_shape((diagonal_length(rows, columns, diagonal),))
     side = input.numel + abs(diagonal)
     return input.with_shape((side, side))
 
 
 def _diag_pull(g: Any, input_aval: Aval, diagonal: int) -> Any:
-    return _undiagonal(g, *input_aval.shape, diagonal) if input_aval.ndim == 2 else _diagonal(g, diagonal)
+    if input_aval.ndim != 2:
+        return _diagonal(g, diagonal)
+    rows, columns = input_aval.shape
+    return _undiagonal(g, rows, columns, diagonal)
 
 
 @op(

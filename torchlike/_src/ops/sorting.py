@@ -506,7 +506,8 @@ def _histc_check(input: Aval, bins: int, min: Any, max: Any) -> None:
 def histc(input: T, bins=100, min=0, max=0):
     """(bins,): how many elements fall in each of `bins` equal parts of [min, max] (of the data's range if equal)."""
     x = widen(input.reshape(-1))
-    low, high = np.asarray(min, x.dtype), np.asarray(max, x.dtype)
+    low: Any = np.asarray(min, x.dtype)
+    high: Any = np.asarray(max, x.dtype)
     if min == max and x.size:
         low, high = x.min(), x.max()
         low, high = jnp.where(low == high, low - 1, low), jnp.where(low == high, high + 1, high)

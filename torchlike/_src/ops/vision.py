@@ -427,7 +427,7 @@ def _multilinear(flat: Any, at: list[Any], sizes: tuple) -> Any:
     lows = [jnp.floor(lax.stop_gradient(a)) for a in at]
     total = None
     for corner in np.ndindex(*[2] * len(at)):
-        weight = None
+        weight: Any = None
         positions = []
         for a, low, up in zip(at, lows, corner, strict=True):
             w = (a - low) if up else (low + 1 - a)

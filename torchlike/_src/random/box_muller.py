@@ -181,7 +181,8 @@ def _split32(words: Array, k: Array) -> None:
 def _blocks_float32(gen: HostGenerator, out: Array, skipped: int) -> None:
     """Fill ``out`` float32[16 b] with standard normals; before the last block, draw and drop ``skipped`` words."""
     total = out.size // 2
-    work = k = pair = None
+    work: Workspace | None = None
+    k: Array = np.empty((2, 0), _i32)
     done = 0
     while done < total:
         pairs = min(_PIECE, total - done)

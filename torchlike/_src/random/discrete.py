@@ -255,7 +255,7 @@ def bernoulli_tensor(gen: HostGenerator, p: Array, dtype: np.dtype | None = None
         NotImplementedError: probabilities of an integer dtype.
     """
     checks.require_floating(p.dtype, "bernoulli_tensor_cpu_p_")
-    wide = np.ascontiguousarray(p, float64 if p.dtype == float64 else float32).reshape(-1)
+    wide: np.ndarray = np.ascontiguousarray(p, float64 if p.dtype == float64 else float32).reshape(-1)
     inside = (wide >= 0) & (wide <= 1)
     checks.require(
         bool(inside.all()),

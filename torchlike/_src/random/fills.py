@@ -26,7 +26,7 @@ Shape = Sequence[int]
 
 _PIECE = 16384  # elements worked on at a time, so that intermediate arrays stay in the cache
 _TWO_PI = 6.283185307179586
-_COMPLEX_PARTS = {np.dtype(np.complex64): float32, np.dtype(np.complex128): float64}
+_COMPLEX_PARTS: dict[np.dtype, np.dtype] = {np.dtype(np.complex64): float32, np.dtype(np.complex128): float64}
 _SCALE24 = np.float32(2.0**-24)
 _SCALE53 = 2.0**-53
 _MASK24 = np.array(0xFFFFFF, np.int32)
@@ -227,9 +227,10 @@ def normal_tensors(gen: HostGenerator, mean: Array | float, std: Array | float, 
     if not isinstance(std, np.ndarray):
         std = float(std)
         checks.deviation(std)
-        dtype = np.dtype(dtype or mean.dtype)
-        out = normal(gen, mean.shape, dtype, 0.0, std)
-        return out + mean.astype(dtype)
+        means = np.asarray(mean)
+        dtype = np.dtype(dtype or means.dtype)
+        out = normal(gen, means.shape, dtype, 0.0, std)
+        return out + means.astype(dtype)
     checks.require(std.dtype.kind != "c", "normal expects standard deviation to be non-complex")
     checks.require(not std.size or bool((std >= 0).all()), "normal expects all elements of std >= 0.0")
     if isinstance(mean, np.ndarray):

@@ -88,7 +88,7 @@ class HostGenerator:
         self._bits = np.random.MT19937(0)
         self._legacy = np.random.RandomState(self._bits)
         # raw(n) -> uint64[n]: the next n words, zero-extended. The bound method itself: this is the hot path.
-        self.raw = self._bits.random_raw
+        self.raw: Callable[..., Any] = self._bits.random_raw
         self.lock = threading.RLock()
         self._window: _Window | None = None
         self._streak = 0
@@ -105,7 +105,7 @@ class HostGenerator:
             self._seed = seed
             self.cached_normal: float | None = None
             self._normal32 = (0.0, 0)
-            self._unused = None
+            self._unused: tuple[Any, int] | None = None
         return self
 
     def seed(self) -> int:

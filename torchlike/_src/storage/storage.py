@@ -34,7 +34,9 @@ class View:
 
     __slots__ = ("aval", "made", "offset", "steps", "strides")
 
-    def __init__(self, steps: tuple, aval: Aval, strides: tuple[int, ...], offset: int, made: str | None = None) -> None:
+    def __init__(
+        self, steps: tuple, aval: Aval, strides: tuple[int, ...], offset: int, made: str | None = None
+    ) -> None:
         self.steps = steps
         self.aval = aval
         self.strides = strides

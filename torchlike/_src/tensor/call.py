@@ -19,7 +19,7 @@ from torchlike._src.ops.views import fused
 from torchlike._src.storage.storage import Storage, write_view
 from torchlike._src.tensor.boundary import parameter_written
 from torchlike._src.tensor.rebase import forbidden, regenerate, relative_steps
-from torchlike._src.tensor.tensor import NEW, Tensor, TensorBase, alias, wrap
+from torchlike._src.tensor.tensor import NEW, Tensor, TensorBase, wrap
 
 TRUE1 = (True,)
 NEED2 = {(True, True): (True, True)}
@@ -153,7 +153,7 @@ class _SavedHooks(threading.local):
         saved = list(node.saved)
         for k, t in enumerate(tensors):
             if isinstance(t, TensorBase):
-                saved[k] = (tape.pack(alias(t), *hooks), None, 0)
+                saved[k] = (tape.pack(wrap(t._read()), *hooks), None, 0)  # as it is now: `t` may be about to change
         for k in range(len(tensors), len(saved)):  # operands that the node keeps only for second derivatives
             if type(saved[k][0]) is Value:
                 saved[k] = (tape.pack(wrap(saved[k][0]), *hooks), None, 0)

@@ -3,7 +3,7 @@
 import functools
 import inspect
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchlike._src.autograd.grad_mode import MODE, Anomaly, grad_enabled, set_grad, set_inference
 from torchlike._src.tensor.boundary import leave_no_grad
@@ -12,6 +12,11 @@ from torchlike._src.tensor.boundary import leave_no_grad
 class _Decorator:
     """A context manager that also decorates functions, generators and classes' methods."""
 
+    if TYPE_CHECKING:  # of the subclasses
+
+        def __enter__(self) -> Any: ...
+        def __exit__(self, *exc: Any) -> None: ...
+
     def clone(self) -> "_Decorator":
         return type(self)()
 
@@ -19,10 +24,8 @@ class _Decorator:
         if inspect.isclass(function):
             warnings.warn(
                 "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
-                "functions or "
-                "methods. To preserve the current behavior of class decoration, you can directly decorate the "
-                "`__init__` method and "
-                "nothing else.",
+                "functions or methods. To preserve the current behavior of class decoration, you can directly "
+                "decorate the `__init__` method and nothing else.",
                 FutureWarning,
                 stacklevel=2,
             )

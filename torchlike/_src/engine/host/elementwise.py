@@ -119,8 +119,11 @@ def _total_order(function: Any) -> Callable[[Any, Any], Any]:
     return compare
 
 
-_TOTAL = {"eq_to": np.equal, "lt_to": np.less, "le_to": np.less_equal}
-_TOTAL = {name: _total_order(function) for name, function in _TOTAL.items()}
+_TOTAL = {
+    "eq_to": _total_order(np.equal),
+    "lt_to": _total_order(np.less),
+    "le_to": _total_order(np.less_equal),
+}
 
 
 @rule(*_TOTAL, lazy=True)

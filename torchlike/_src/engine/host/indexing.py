@@ -78,7 +78,7 @@ class _Plan:
 
     def index(self, columns: list[np.ndarray]) -> tuple[np.ndarray, ...]:
         """One index array per indexed dimension; together they broadcast to batch + window shape."""
-        arrays = []
+        arrays: list[Any] = []
         for column, offset in self.parts:
             if column is None:
                 arrays.append(offset if offset is not None else np.intp(0))
@@ -154,7 +154,7 @@ def _gather(em: Emitter, eqn: Any, x: Ref, indices: Ref) -> Ref:
         wanted[position] = ("batch", i)
     for d, position in zip(window_dims, offset_dims):
         wanted[position] = ("window", d)
-    order = tuple(produced.index(w) for w in wanted)
+    order: tuple[int, ...] | None = tuple(produced.index(w) for w in wanted)
     order = None if order == tuple(range(len(shape))) else order
     bad_shape = tuple(n if i in batch_positions else 1 for i, n in enumerate(shape))
 
@@ -261,7 +261,11 @@ def _scatter(em: Emitter, eqn: Any, x: Ref, indices: Ref, updates: Ref) -> Ref:
         return em.call(_write_once(plan, shape, tuple(windows), combine), (x, indices, updates), shape, dtype)
 
     by_dim = dict(zip(window_dims, update_window))
-    order = tuple(batch_positions) + tuple(by_dim[d] for d in plan.windowed) + tuple(by_dim[d] for d in plan.whole)
+    order: tuple[int, ...] | None = (
+        *batch_positions,
+        *[by_dim[d] for d in plan.windowed],
+        *[by_dim[d] for d in plan.whole],
+    )
     order = None if order == tuple(range(len(order))) else order
     rows, columns_count = math.prod(plan.table_dims), math.prod(plan.whole_shape)
     entries = math.prod(plan.batch) * math.prod(plan.window_shape)

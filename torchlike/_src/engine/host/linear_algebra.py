@@ -108,7 +108,7 @@ def _pivots(em: Emitter, eqn: Any, pivots: Ref) -> list[Ref]:
 def _qr(em: Emitter, eqn: Any, x: Ref) -> list[Ref]:
     if eqn.params.get("pivoting"):
         raise HostUnsupported("qr", "pivoting")
-    mode = "complete" if eqn.params["full_matrices"] else "reduced"
+    mode: Any = "complete" if eqn.params["full_matrices"] else "reduced"
 
     def qr(a: np.ndarray) -> Any:
         return np.linalg.qr(a, mode)
@@ -120,7 +120,7 @@ def _qr(em: Emitter, eqn: Any, x: Ref) -> list[Ref]:
 def _eigh(em: Emitter, eqn: Any, x: Ref) -> list[Ref]:
     if eqn.params.get("subset_by_index") is not None:
         raise HostUnsupported("eigh", "subset_by_index")
-    uplo = "L" if eqn.params["lower"] else "U"
+    uplo: Any = "L" if eqn.params["lower"] else "U"
     vectors_first = len(aval_of(eqn.outvars[0])[0]) == len(x.shape)
 
     def eigh(a: np.ndarray) -> Any:

@@ -107,7 +107,7 @@ def _fft(em: Emitter, eqn: Any, x: Ref) -> Ref:
     if 0 in shape or x.size == 0:
         return em.full_const(0, shape, dtype)
     functions = {"FFT": np.fft.fftn, "IFFT": np.fft.ifftn, "RFFT": np.fft.rfftn, "IRFFT": np.fft.irfftn}
-    function = functions[kind]
+    function: Any = functions[kind]
 
     def fft(x: Any) -> np.ndarray:
         return function(x, lengths, axes).astype(dtype, copy=False)

@@ -322,8 +322,8 @@ def _bounds(em: Emitter, starts: Sequence[Ref], dims: Shape, sizes: Shape) -> li
             i = min(max(int(start.const), 0), room)
             parts.append((f"{i}", f"{i + size}"))
         else:
-            i = em.put(f"min(max(int({start.name}), 0), {room})", (), np.dtype(np.int64)).name
-            parts.append((i, f"{i} + {size}"))
+            name = em.put(f"min(max(int({start.name}), 0), {room})", (), np.dtype(np.int64)).name
+            parts.append((name, f"{name} + {size}"))
     return parts
 
 

@@ -74,7 +74,7 @@ def _reduce_windows(em: Emitter, ufunc: Any, params: Any, x: Ref, shape: Shape, 
                 view = windows_of(np.moveaxis(x, d, -1), (n,), (shape[d],), (w.strides[d],), (w.dilation[d],))
                 x = np.moveaxis(ufunc.reduce(view, -2, work), -1, d)
             else:
-                out = None
+                out: Any = None
                 for i in range(0, n * w.dilation[d], w.dilation[d]):
                     part = x[lead + (slice(i, i + span, w.strides[d]),)]
                     out = ufunc(out, part, out=out) if i and out is not None else part.copy()
