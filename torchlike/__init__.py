@@ -1,20 +1,18 @@
 """torchlike: PyTorch's Python API on JAX, with no PyTorch installed. Every training step becomes one XLA program.
 
-    python -m torchlike train.py        run an unchanged PyTorch script
-    import torchlike as torch           or use it by name
+python -m torchlike train.py        run an unchanged PyTorch script
+import torchlike as torch           or use it by name
 """
-
-from typing import Any as _Any
 
 from torchlike._src.alias import install, launching, uninstall
 
 if not launching():  # `python -m torchlike` imports JAX only if the script imports torch
-    from torchlike._namespace import *  # noqa: F403
+    from torchlike._namespace import *
     from torchlike._namespace import __version__
 
     _LAZY = ("distributions", "func", "hub", "jit", "onnx", "profiler", "serialization", "testing")
 
-    def __getattr__(name: str) -> _Any:
+    def __getattr__(name: str):  # its result is Any; written out, mypy cannot resolve it in the cycle of imports
         if name in _LAZY:  # imported when first named: `import torch` stays quick
             import importlib
 

@@ -17,8 +17,22 @@ globals().update(_names("torch"))
 _sys.modules[__name__.split(".")[0]].__dict__.update(_names("torch"))
 globals().update(_publicmods.install(__name__.split(".")[0]))
 
-from torchlike import amp, autograd, backends, cuda, nn, optim, random, return_types, types, utils, version  # noqa: E402
-from torchlike import masked, serialization, signal  # noqa: E402
+from torchlike import (  # noqa: E402
+    amp,
+    autograd,
+    backends,
+    cuda,
+    masked,
+    nn,
+    optim,
+    random,
+    return_types,
+    serialization,
+    signal,
+    types,
+    utils,
+    version,
+)
 from torchlike.serialization import load, save  # noqa: E402
 
 __all__ = [n for n in globals() if not n.startswith("_")] + ["__version__"]

@@ -6,7 +6,10 @@ from torchlike._src.tensor.publish import return_type
 
 _FIELDS = {
     ("aminmax",): ("min", "max"),
-    ("cummax", "cummin", "kthvalue", "max", "median", "min", "mode", "nanmedian", "sort", "topk"): ("values", "indices"),
+    ("cummax", "cummin", "kthvalue", "max", "median", "min", "mode", "nanmedian", "sort", "topk"): (
+        "values",
+        "indices",
+    ),
     ("frexp",): ("mantissa", "exponent"),
     ("geqrf",): ("a", "tau"),
     ("histogram", "histogramdd"): ("hist", "bin_edges"),

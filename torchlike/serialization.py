@@ -14,7 +14,7 @@ import zipfile
 from _codecs import encode
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -86,8 +86,12 @@ def _get_layout(name: str) -> Any:
 # -- writing ---------------------------------------------------------------------------------------------------------
 
 
-class _Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one written in Python, whose names can be changed
+class _Pickler(pickle._Pickler):  # the one written in Python, whose names can be changed
     """Writes tensors as PyTorch does, and the library's own names under `torch`."""
+
+    if TYPE_CHECKING:  # what the stubs leave out
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self, file: Any, protocol: int) -> None:
         super().__init__(file, protocol=protocol)
@@ -103,7 +107,7 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one writte
         elif isinstance(obj, dt.dtype):
             self._write_name(obj, "torch", str(obj).removeprefix("torch."))
         else:
-            super().save(obj, save_persistent_id)
+            super().save(obj, save_persistent_id)  # type: ignore[misc]  # missing in the stubs
 
     def _write_name(self, obj: Any, module: str, name: str) -> None:
         known = self.memo.get(id(obj))
@@ -120,10 +124,10 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one writte
         elif module.split(".")[0] == "torch":
             self._write_name(obj, module, name or obj.__qualname__)
         else:
-            super().save_global(obj, name)
+            super().save_global(obj, name)  # type: ignore[misc]  # missing in the stubs
 
-    dispatch = {**pickle._Pickler.dispatch, type: save_global}  # type: ignore[attr-defined]
-    dispatch[type(_get_layout)] = save_global
+    _own: dict[type, Any] = {type: save_global, type(_get_layout): save_global}
+    dispatch = {**pickle._Pickler.dispatch, **_own}
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, TensorBase):
@@ -139,7 +143,7 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one writte
     def _tensor(self, t: Any) -> tuple:
         state = {k: v for k, v in t.__dict__.items() if not k.startswith("_")}
         if type(t) is Parameter:
-            arguments = (t.data, t.requires_grad, OrderedDict())
+            arguments: tuple = (t.data, t.requires_grad, OrderedDict())
             if state:
                 return _NAMES["torch._utils._rebuild_parameter_with_state"], (*arguments, state)
             return _NAMES["torch._utils._rebuild_parameter"], arguments
@@ -152,12 +156,19 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the one writte
     def _plain(self, t: Any) -> tuple:
         a = t._aval
         if a.device.type == "meta":
-            arguments = (a.dtype, tuple(a.shape), t.stride(), t.requires_grad)
+            arguments: tuple = (a.dtype, tuple(a.shape), t.stride(), t.requires_grad)
             return _NAMES["torch._utils._rebuild_meta_tensor_no_storage"], arguments
         if t.layout is not torch.strided:
             raise NotImplementedError(f"torch.save of a tensor with layout {t.layout} is not implemented")
         reference = self._storage(t)
-        geometry = (reference, t.storage_offset(), tuple(a.shape), tuple(t.stride()), t.requires_grad, OrderedDict())
+        geometry: tuple = (
+            reference,
+            t.storage_offset(),
+            tuple(a.shape),
+            tuple(t.stride()),
+            t.requires_grad,
+            OrderedDict(),
+        )
         if a.dtype.name in STORAGE_CLASSES:
             return _NAMES["torch._utils._rebuild_tensor_v2"], geometry
         return _NAMES["torch._utils._rebuild_tensor_v3"], (*geometry, a.dtype)
@@ -487,8 +498,9 @@ class _Reader:
                 file.seek(info.header_offset + 26)
                 name_length, extra_length = struct.unpack("<HH", file.read(4))
             start = info.header_offset + 30 + name_length + extra_length
-            return np.asarray(np.memmap(self.path, np.uint8, "c", start, (size,)))  # type: ignore[arg-type]
-        content = np.empty(size, np.uint8)
+            path: Any = self.path
+            return np.asarray(np.memmap(path, np.uint8, "c", start, (size,)))
+        content: Any = np.empty(size, np.uint8)
         with self.archive.open(info) as record:
             view, done = memoryview(content), 0
             while done < size:
@@ -511,10 +523,8 @@ class _Reader:
             if location.startswith("cuda") and not torch.cuda.is_available():
                 raise RuntimeError(
                     "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. "
-                    "If you are "
-                    "running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') "
-                    "to map your "
-                    "storages to the CPU."
+                    "If you are running on a CPU-only machine, please use torch.load with "
+                    "map_location=torch.device('cpu') to map your storages to the CPU."
                 )
         return Device(wanted)
 
@@ -552,8 +562,7 @@ def load(
         missing = next(n for n in ("seek", "tell", "read") if not hasattr(f, n))
         raise AttributeError(
             f"{type(f).__name__!r} object has no attribute {missing!r}. You can only torch.load from a file "
-            f"that is seekable. "
-            "Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."
+            f"that is seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."
         )
     if mmap:
         raise ValueError("f must be a file path in order to use the mmap argument")
@@ -589,19 +598,16 @@ def _load(file: Any, path: str | None, map_location: Any, weights_only: bool, ma
 def _explained(message: str) -> str:
     risk = (
         "In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` from "
-        "`False` to `True`. "
-        "Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but it can result in "
-        "arbitrary code "
-        "execution. Do it only if you got the file from a trusted source."
+        "`False` to `True`. Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but it can "
+        "result in arbitrary code execution. Do it only if you got the file from a trusted source."
     )
     if "Please use" not in message:
         return f"Weights only load failed. {risk}\n\n\n{message}{DOCS}"
     return (
         "Weights only load failed. This file can still be loaded, to do so you have two options, "
         f"\x1b[1mdo those steps only if you trust the source of the checkpoint\x1b[0m. \n\t(1) {risk}\n\t(2) "
-        f"Alternatively, to "
-        "load with `weights_only=True` please check the recommended steps in the following error message.\n\t"
-        f"WeightsUnpickler error: {message}{DOCS}"
+        "Alternatively, to load with `weights_only=True` please check the recommended steps in the following error "
+        f"message.\n\tWeightsUnpickler error: {message}{DOCS}"
     )
 
 

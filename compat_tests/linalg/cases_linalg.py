@@ -83,3 +83,17 @@ def case_errors(torch):
         lambda: L.lstsq(wide, tensor(torch, (4, 2))), lambda: L.solve_triangular(a, v, upper=True),
     ]  # fmt: skip
     return [[e[0], e[1].split("\n")[0]] for e in (raises(torch, call) for call in calls)]
+
+
+@case(**LOOSE)
+@case.params("dtype", ["float32", "complex64"])
+def case_ldl(torch, dtype):
+    L = torch.linalg
+    a = torch.tensor([[1, 2, 3], [2, 0, 5], [3, 5, -1]], dtype=getattr(torch, dtype))
+    LD, pivots = found = L.ldl_factor(torch.stack([a, a + torch.eye(3)]))
+    b = tensor(torch, (2, 3, 2), dtype, 1)
+    return [
+        found, L.ldl_factor_ex(a), L.ldl_factor(a, hermitian=True), L.ldl_solve(LD, pivots, b), L.ldl_factor_ex(torch.zeros(2, 2)),
+        raises(torch, lambda: L.ldl_factor(torch.ones(2, 3))), raises(torch, lambda: L.ldl_solve(LD, pivots, b[:, :2])),
+        raises(torch, lambda: L.ldl_factor(torch.ones(2, 2, dtype=torch.int64))),
+    ]  # fmt: skip

@@ -93,8 +93,7 @@ def _check_outputs(outputs: tuple, strict: bool) -> None:
             if not o.requires_grad:
                 raise RuntimeError(
                     f"Output {k} of the user-provided function does not require gradients. The outputs must be "
-                    "computed in a "
-                    "differentiable manner from the input when running in strict mode."
+                    "computed in a differentiable manner from the input when running in strict mode."
                 )
 
 
@@ -148,8 +147,7 @@ def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
             _grad(backward, dummies, vector, create_graph), outputs, strict,
             lambda k: RuntimeError(
                 f"The gradient with respect to the input is independent of entry {k} in the grad_outputs when using "
-                "the double "
-                "backward trick to compute forward mode gradients. This is not allowed in strict mode."
+                "the double backward trick to compute forward mode gradients. This is not allowed in strict mode."
             ),
         )  # fmt: skip
     return (
@@ -181,7 +179,7 @@ def jacobian(
         xs = _inputs(given, create_graph, True)
         outputs_tuple, outputs = _as_tuple(func(*xs), "outputs of the user-provided function", "jacobian")
         _check_outputs(outputs, strict)
-        rows = []
+        rows: list = []
         for o in outputs:
             columns: list[list] = [[] for _ in xs]
             flat = o.reshape(-1)
@@ -191,8 +189,7 @@ def jacobian(
                     if strict and g is None:
                         raise RuntimeError(
                             f"Output {len(rows)} of the user-provided function is independent of input {k}. This is "
-                            "not allowed in "
-                            "strict mode."
+                            "not allowed in strict mode."
                         )
                     if strict and create_graph and not g.requires_grad:
                         raise RuntimeError(
@@ -242,12 +239,9 @@ def hessian(
                 if not g.requires_grad:
                     raise RuntimeError(
                         "While computing the hessian, found that the jacobian of the user-provided function with "
-                        "respect to input "
-                        f"{k} is independent of the input. This is not allowed in strict mode. You should ensure that "
-                        "your function "
-                        "is twice differentiable and that the jacobian depends on the inputs (this would be violated "
-                        "by a linear "
-                        "function for example)."
+                        f"respect to input {k} is independent of the input. This is not allowed in strict mode. You "
+                        "should ensure that your function is twice differentiable and that the jacobian depends on the "
+                        "inputs (this would be violated by a linear function for example)."
                     )
         return filled
 

@@ -121,8 +121,7 @@ def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float) 
         if inputs[k].dtype.name not in ("float64", "complex128"):
             warnings.warn(
                 f"Input #{k} requires gradient and is not a double precision floating point or complex. This check "
-                "will likely "
-                "fail if all the inputs are not of double precision floating point or complex. ",
+                "will likely fail if all the inputs are not of double precision floating point or complex. ",
                 stacklevel=3,
             )
     for k in wanted:

@@ -30,7 +30,9 @@ def _flags(module: _types.ModuleType, *switches: str) -> None:
     """`flags(...)`, a context in which switches have other values, and `set_flags(...)`, which returns the old ones."""
 
     def set_flags(*args: Any, **kwargs: Any) -> tuple:
-        given = dict(zip((s.lstrip("_") for s in switches), args, strict=False)) | {k.lstrip("_"): v for k, v in kwargs.items()}
+        given = dict(zip((s.lstrip("_") for s in switches), args, strict=False)) | {
+            k.lstrip("_"): v for k, v in kwargs.items()
+        }
         if unknown := set(given) - set(switches):
             raise TypeError(f"set_flags() got an unexpected keyword argument {sorted(unknown)[0]!r}")
         old = tuple(getattr(module, s) for s in switches)
@@ -151,7 +153,12 @@ cuda = _module(
     can_use_flash_attention=lambda params, debug=False: False, can_use_efficient_attention=lambda params, debug=False: False,
     can_use_cudnn_attention=lambda params, debug=False: False,
 )  # fmt: skip
-for _key, _name in (("flash", "flash_sdp"), ("mem_efficient", "mem_efficient_sdp"), ("math", "math_sdp"), ("cudnn", "cudnn_sdp")):
+for _key, _name in (
+    ("flash", "flash_sdp"),
+    ("mem_efficient", "mem_efficient_sdp"),
+    ("math", "math_sdp"),
+    ("cudnn", "cudnn_sdp"),
+):
     _set, _get = _kernel(_key)
     setattr(cuda, "enable_" + _name, _set)
     setattr(cuda, _name + "_enabled", _get)

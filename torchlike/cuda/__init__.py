@@ -149,7 +149,7 @@ def is_tf32_supported() -> bool:
 
 def get_arch_list() -> list[str]:
     """The capabilities that programs can be compiled for: that of the GPU, since XLA compiles for it."""
-    return ["sm_%d%d" % get_device_capability()] if is_available() else []
+    return ["sm_{}{}".format(*get_device_capability())] if is_available() else []
 
 
 def get_gencode_flags() -> str:

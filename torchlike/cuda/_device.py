@@ -15,7 +15,11 @@ def gpu(device: Any = None) -> Any:
         raise AssertionError(NO_CUDA)
     k = index(device)
     if not 0 <= k < len(found):
-        raise AssertionError("Invalid device id") if isinstance(device, int) else RuntimeError("CUDA error: invalid device ordinal")
+        raise (
+            AssertionError("Invalid device id")
+            if isinstance(device, int)
+            else RuntimeError("CUDA error: invalid device ordinal")
+        )
     return found[k]
 
 

@@ -166,7 +166,7 @@ memory_snapshot = _no_allocator("memory_snapshot")
 
 
 def get_allocator_backend() -> str:
-    """"native": XLA's own."""
+    """ "native": XLA's own."""
     return "native"
 
 

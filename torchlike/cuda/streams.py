@@ -72,7 +72,9 @@ def get_stream_from_external(data_ptr: int, device: Any = None) -> Stream:
 class Event:
     """A moment, when all work recorded before it is done: `record` computes and waits, so that times are right."""
 
-    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False) -> None:
+    def __init__(
+        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
+    ) -> None:
         if not _devices.gpus():
             raise RuntimeError("Tried to instantiate dummy base class Event")
         if interprocess:

@@ -198,7 +198,7 @@ class _Lower(_Bounded):
 
 
 class _Upper(_Bounded):
-    bounds = ("upper_bound",)
+    bounds: tuple[str, ...] = ("upper_bound",)
 
     def __init__(self, upper_bound: Any) -> None:
         self.upper_bound = upper_bound
@@ -455,16 +455,16 @@ def _host_check(constraint: Constraint) -> Callable | None:
     if kind in _SHARED_OPERATORS:
         return constraint.check
     if isinstance(constraint, _Bounded) and kind.__module__ == Constraint.__module__:
-        names = _Upper.bounds if kind is _Multinomial else kind.bounds
+        names = _Upper.bounds if kind is _Multinomial else constraint.bounds
         bounds = [getattr(constraint, n) for n in names]
         if not any(isinstance(b, TensorBase) for b in bounds):
             return constraint.check
         return kind(*map(to_host, bounds)).check if all(map(readable, bounds)) else None
-    if kind is _IndependentConstraint:
-        base = _host_check(constraint.base_constraint)  # type: ignore[attr-defined]
-        return (
-            None if base is None else _IndependentConstraint(_Checked(base), constraint.reinterpreted_batch_ndims).check
-        )  # type: ignore[attr-defined]
+    if isinstance(constraint, _IndependentConstraint) and kind is _IndependentConstraint:
+        base = _host_check(constraint.base_constraint)
+        if base is None:
+            return None
+        return _IndependentConstraint(_Checked(base), constraint.reinterpreted_batch_ndims).check
     return None
 
 
@@ -475,7 +475,7 @@ class _Checked(Constraint):
 
 def _needs_tensors(constraint: Constraint) -> bool:
     """Whether only `check` on tensors can decide (constraints of the user's, cat, stack, mixtures)."""
-    if type(constraint) is _IndependentConstraint:
+    if isinstance(constraint, _IndependentConstraint) and type(constraint) is _IndependentConstraint:
         return _needs_tensors(constraint.base_constraint)
     return not (
         type(constraint) in _SHARED_OPERATORS

@@ -45,7 +45,7 @@ class Independent(Distribution, Generic[D]):
 
     @constraints.dependent_property
     def support(self) -> Any:  # type: ignore[override]
-        result = self.base_dist.support
+        result: Any = self.base_dist.support
         if self.reinterpreted_batch_ndims:
             result = constraints.independent(result, self.reinterpreted_batch_ndims)
         return result

@@ -304,7 +304,8 @@ def _same_events(p: Any, q: Any, names: str) -> None:
 
 def _log_det(d: Any) -> Any:
     if isinstance(d, LowRankMultivariateNormal):
-        return _batch_lowrank_logdet(*d._parts(), d._capacitance_tril)
+        factor, diag = d._parts()
+        return _batch_lowrank_logdet(factor, diag, d._capacitance_tril)
     return 2 * d._half_log_det()
 
 

@@ -132,11 +132,13 @@ class LowRankMultivariateNormal(Distribution):
     def log_prob(self, value: torch.Tensor) -> torch.Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        distance = _batch_lowrank_mahalanobis(*self._parts(), value - self.loc, self._capacitance_tril)
-        log_det = _batch_lowrank_logdet(*self._parts(), self._capacitance_tril)
+        factor, diag = self._parts()
+        distance = _batch_lowrank_mahalanobis(factor, diag, value - self.loc, self._capacitance_tril)
+        log_det = _batch_lowrank_logdet(factor, diag, self._capacitance_tril)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + log_det + distance)
 
     def entropy(self) -> torch.Tensor:
-        log_det = _batch_lowrank_logdet(*self._parts(), self._capacitance_tril)
+        factor, diag = self._parts()
+        log_det = _batch_lowrank_logdet(factor, diag, self._capacitance_tril)
         entropy = 0.5 * (self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + log_det)
         return entropy.expand(self._batch_shape) if self._batch_shape else entropy

@@ -58,7 +58,8 @@ class MixtureSameFamily(Distribution):
 
     @constraints.dependent_property
     def support(self) -> Any:  # type: ignore[override]
-        return MixtureSameFamilyConstraint(self._component_distribution.support)
+        support: Any = self._component_distribution.support
+        return MixtureSameFamilyConstraint(support)
 
     @property
     def mixture_distribution(self) -> Categorical:

@@ -1,6 +1,6 @@
 """A distribution pushed through transforms."""
 
-from typing import Any
+from typing import Any, Self
 
 import torchlike as torch
 from torchlike.distributions import constraints
@@ -40,14 +40,14 @@ class TransformedDistribution(Distribution):
             base_distribution = base_distribution.expand(expanded[: len(expanded) - base_event_dim])
         if domain_dim > base_event_dim:
             base_distribution = Independent(base_distribution, domain_dim - base_event_dim)
-        self.base_dist = base_distribution
+        self.base_dist: Any = base_distribution
         event_dim = max(codomain_dim, base_event_dim + codomain_dim - domain_dim)
         if len(forward_shape) < event_dim:
             raise AssertionError(f"forward_shape length {len(forward_shape)} must be >= event_dim {event_dim}")
         cut = len(forward_shape) - event_dim
         super().__init__(forward_shape[:cut], forward_shape[cut:], validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> "TransformedDistribution":
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         new = self._get_checked_instance(TransformedDistribution, _instance)
         batch_shape = torch.Size(batch_shape)
         shape = batch_shape + self.event_shape

@@ -10,8 +10,9 @@ from torchlike._src.tensor.namespace import linalg as _linalg
 from torchlike._src.tensor.namespace import torch as _torch
 
 __all__ = [
-    "MaskedTensor", "amax", "amin", "argmax", "argmin", "as_masked_tensor", "cumprod", "cumsum", "is_masked_tensor", "log_softmax",
-    "logaddexp", "logsumexp", "masked_tensor", "mean", "median", "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var",
+    "MaskedTensor", "amax", "amin", "argmax", "argmin", "as_masked_tensor", "cumprod", "cumsum", "is_masked_tensor",
+    "log_softmax", "logaddexp", "logsumexp", "masked_tensor", "mean", "median", "norm", "normalize", "prod", "softmax",
+    "softmin", "std", "sum", "var",
 ]  # fmt: skip
 
 
@@ -26,7 +27,11 @@ def _keep(input: Any, mask: Any) -> Any:
 
 def _filled(input: Any, mask: Any, value: Any) -> Any:
     keep = _keep(input, mask)
-    return input if keep is None else _torch.where(keep, input, _torch.full((), value, dtype=input.dtype, device=input.device))
+    return (
+        input
+        if keep is None
+        else _torch.where(keep, input, _torch.full((), value, dtype=input.dtype, device=input.device))
+    )
 
 
 def _dims(input: Any, dim: Any) -> tuple[int, ...]:
@@ -145,10 +150,10 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     return _torch.nanmedian(_filled(x, mask, math.nan), dim, keepdim).values
 
 
-def logsumexp(input, dim, *, keepdim=False, dtype=None, mask=None):
+def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """log(sum(exp(input))) of the elements that the mask keeps."""
     x = _floating(input, dtype)
-    return _torch.logsumexp(_filled(x, mask, -math.inf), _dims(x, dim), keepdim)
+    return _torch.logsumexp(_filled(x, mask, -math.inf), _dims(x, dim), keepdim).to(dtype or input.dtype)
 
 
 def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
@@ -213,7 +218,7 @@ def softmin(input, dim, *, dtype=None, mask=None):
 def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
     """input / max(norm, eps), with the norm of the elements that the mask keeps."""
     x = _floating(input, dtype)
-    size = norm(x, ord, dim, keepdim=True, mask=mask)
+    size = _linalg.vector_norm(_filled(x, mask, math.inf if ord < 0 else 0), ord, dim, True)
     return _filled(x, mask, 0) / _torch.maximum(size, _torch.full_like(size.detach(), eps))
 
 

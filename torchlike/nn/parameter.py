@@ -3,7 +3,7 @@ not-yet-shaped forms for lazy modules."""
 
 import copy
 from collections import OrderedDict
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from torchlike._src.tensor.namespace import torch
 from torchlike._src.tensor.tensor import NEW, Tensor, alias
@@ -27,7 +27,7 @@ def _make_subclass(cls: type, data: Tensor, requires_grad: bool = False) -> Any:
         if not (dtype.is_floating_point or dtype.is_complex):
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     source = alias(data)
-    t = NEW(cls)
+    t: Any = NEW(cls)
     t._s = source._s
     t._view = source._view
     t._aval = source._aval
@@ -38,7 +38,7 @@ def _make_subclass(cls: type, data: Tensor, requires_grad: bool = False) -> Any:
     return t
 
 
-class _ParameterMeta(type(Tensor)):
+class _ParameterMeta(type):
     """`isinstance(t, Parameter)` also holds for instances of Tensor subclasses that were marked by `Parameter(t)`."""
 
     def __instancecheck__(self, instance: object) -> bool:
@@ -98,8 +98,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 # Engine bookkeeping that lives in a tensor's __dict__; everything else there was put by the user.
 _OWN_FIELDS = frozenset(
     "_grad _base_tensor _vb _vv _vversion _hooks _accumulator _accumulate_hooks _post_accumulate_hooks _retains "
-    "_silent "
-    "_is_inference _name _is_param _output_nr".split()
+    "_silent _is_inference _name _is_param _output_nr".split()
 )
 
 
@@ -127,21 +126,28 @@ _rebuild_parameter.__module__ = _rebuild_parameter_with_state.__module__ = "torc
 UNINITIALIZED = (
     "Attempted to use an uninitialized parameter in a torch function. This error happens when you are using a "
     "`LazyModule` or explicitly manipulating `torch.nn.parameter.{name}` objects. When using LazyModules Call "
-    "`forward` "
-    "with a dummy batch to initialize the parameters before calling torch functions"
+    "`forward` with a dummy batch to initialize the parameters before calling torch functions"
 )
 
 
-class UninitializedTensorMixin:
+if TYPE_CHECKING:
+    _Mixed = Tensor  # what it is mixed into
+else:
+    _Mixed = object
+
+
+class UninitializedTensorMixin(_Mixed):
     """What parameters and buffers of unknown shape can do: be moved, cast, and `materialize`d."""
 
     __slots__ = ()
     cls_to_become: type
 
-    @property
-    def _s(self) -> NoReturn:
-        # Every operation reads its operands' storage, so this one place refuses them all.
-        raise ValueError(UNINITIALIZED.format(name=type(self).__name__))
+    if not TYPE_CHECKING:
+
+        @property
+        def _s(self) -> NoReturn:
+            # Every operation reads its operands' storage, so this one place refuses them all.
+            raise ValueError(UNINITIALIZED.format(name=type(self).__name__))
 
     @property
     def data(self) -> Tensor:
@@ -232,7 +238,7 @@ class UninitializedTensorMixin:
 
 
 def _uninitialized(cls: type, requires_grad: bool, device: Any, dtype: Any) -> Any:
-    t = NEW(cls)
+    t: Any = NEW(cls)
     empty = torch.empty(0, device=device, dtype=dtype)
     t.__dict__["_empty"] = empty
     t._view = None
@@ -247,7 +253,7 @@ def is_lazy(param: Any) -> bool:
     return isinstance(param, UninitializedTensorMixin)
 
 
-class UninitializedParameter(UninitializedTensorMixin, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]  # its own __repr__
     """A parameter of unknown shape, of a lazy module that has not seen its first input."""
 
     __slots__ = ()
@@ -263,7 +269,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         return found
 
 
-class _BufferMeta(type(Tensor)):
+class _BufferMeta(type):
     """`isinstance(t, Buffer)` asks for the mark that `Buffer(data)` leaves on a tensor."""
 
     def __instancecheck__(self, instance: object) -> bool:

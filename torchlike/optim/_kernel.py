@@ -160,7 +160,8 @@ class StepOp(RawOp):
         skip = scalings.pop(0).reshape(()) != 0 if has_inf else None
         scalars = list(arrays[b:c])
         new_scalars = list(scalars)
-        new_params, new_grads = [], []
+        new_params: list = []
+        new_grads: list = []
         new_tensors: list[list] = [[] for _ in range(per_param)]
         for k in range(count):
             p, g = arrays[c + k], arrays[d + k]

@@ -63,6 +63,7 @@ def _direction(g: Any, scale: Any, *history: Any, count: int) -> tuple:
         y, s, ro, a = item
         return r + (a - jnp.dot(y, r) * ro) * s, 0.0
 
+    alphas: Any
     q, alphas = jax.lax.scan(back, -g, (y, s, ro), reverse=True)
     d, _ = jax.lax.scan(forth, q * scale.reshape(()).astype(q.dtype), (y, s, ro, alphas))
     return (d, *(alphas[k] for k in range(count)))

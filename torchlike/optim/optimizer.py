@@ -113,8 +113,12 @@ class Optimizer:
 
     TypeError, ValueError: parameters that are no tensors, not leaves, in several groups, or none at all."""
 
-    _optimizer_step_pre_hooks: dict[int, Callable]
-    _optimizer_step_post_hooks: dict[int, Callable]
+    _optimizer_step_pre_hooks: OrderedDict[int, Callable]
+    _optimizer_step_post_hooks: OrderedDict[int, Callable]
+    _optimizer_state_dict_pre_hooks: OrderedDict[int, Callable]
+    _optimizer_state_dict_post_hooks: OrderedDict[int, Callable]
+    _optimizer_load_state_dict_pre_hooks: OrderedDict[int, Callable]
+    _optimizer_load_state_dict_post_hooks: OrderedDict[int, Callable]
 
     def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
@@ -312,7 +316,7 @@ class Optimizer:
         policy_groups = state_dict["param_groups"]
 
         def convert(param: Tensor, value: Any, number: int, key: Hashable = None) -> Any:
-            if isinstance(value, TensorBase):
+            if isinstance(value, Tensor):
                 return Optimizer._process_value_according_to_param_policy(param, value, number, policy_groups, key)
             if isinstance(value, dict):
                 return {k: convert(param, v, number, k) for k, v in value.items()}

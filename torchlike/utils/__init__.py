@@ -12,4 +12,4 @@ def set_module(obj: Any, mod: str) -> None:
     obj.__module__ = mod
 
 
-from torchlike.utils import checkpoint as checkpoint  # noqa: E402 - it needs what comes before
+from torchlike.utils import checkpoint as checkpoint

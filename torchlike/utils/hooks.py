@@ -23,7 +23,6 @@ def warn_if_has_hooks(tensor: Any) -> None:
         if not hasattr(hook, "__torch_unserializable__"):
             warnings.warn(
                 f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
-                "function "
-                "with @torch.utils.hooks.unserializable_hook to suppress this warning",
+                "function with @torch.utils.hooks.unserializable_hook to suppress this warning",
                 stacklevel=2,
             )

@@ -200,7 +200,7 @@ def _differentiable(a: Aval) -> bool:
     return a.dtype.is_floating_point or a.dtype.is_complex
 
 
-def grad_plan(kernel: Any, need: tuple[bool, ...], label: str | None = None) -> GradPlan | None:
+def grad_plan(kernel: Any, need: tuple[bool, ...], label: str | None = None) -> Any:
     """The plan for these operands; None if no result of the kernel can have a gradient."""
     key = (need, label)
     found = kernel.grad_plans.get(key, 0)
@@ -216,12 +216,15 @@ class OpNode(Node):
 
     __slots__ = ("plan", "saved")
 
+    saved: Any
+    """((value or number, storage or None, version), …) in the order of the plan; None once freed."""
+
     def __init__(self, plan: GradPlan, edges: tuple, saved: tuple | None) -> None:
         self.edges = edges
         self.seq = _sequence()
         self.extra = forward_call() if Anomaly.enabled else None
         self.plan = plan
-        self.saved = saved  # ((value or number, storage or None, version), …) in the order of the plan
+        self.saved = saved
 
     @property
     def outs(self) -> Sequence[Aval]:
@@ -354,10 +357,8 @@ def pack(tensor: Any, pack_hook: Callable, unpack_hook: Callable) -> "Packed":
         if tensor._s.version != version:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook "
-                "cannot be "
-                "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if "
-                "you need to "
-                "perform in-place operations on the input to a pack hook."
+                "cannot be modified by in-place operations as this can lead to unexpected side-effects. Please open an "
+                "issue if you need to perform in-place operations on the input to a pack hook."
             )
     finally:
         MODE.enabled = before
@@ -425,8 +426,7 @@ def damage_text(a: Aval, edge: Any, now: int, expected: int) -> str:
     source = f", which is output {nr} of {short_name(node)}," if isinstance(node, Node) else ""
     hint = (
         "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
-        "question "
-        "was changed in there or anywhere later. Good luck!"
+        "question was changed in there or anywhere later. Good luck!"
         if Anomaly.enabled
         else "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
         "torch.autograd.set_detect_anomaly(True, check_nan=False)."
@@ -568,7 +568,6 @@ class AccumulateGrad(Node):
             return result[0] if isinstance(result, tuple) else result
 
         return RemovableHandle(self.variable._hooks, first, keep=self)
-
 
 
 def accumulator(leaf: Any) -> AccumulateGrad:

@@ -296,8 +296,7 @@ def _replaced(before: tuple, result: Any, hook: Any) -> tuple:
     if len(after) != len(before):
         raise RuntimeError(
             f"hook '{getattr(hook, '__name__', '<unknown>')}' has returned an incorrect number of values (got "
-            f"{len(after)}, but expected "
-            f"{len(before)})"
+            f"{len(after)}, but expected {len(before)})"
         )
     for a, b in zip(after, before, strict=True):
         if a is None and b is not None:
@@ -394,16 +393,14 @@ def _warn_trace(node: Node) -> None:
         if "stack" not in extra:
             warnings.warn(
                 f"\n\nPrevious calculation was induced by {parent.name()}. No forward pass information available. "
-                "Enable detect "
-                "anomaly during forward pass for more information.",
+                "Enable detect anomaly during forward pass for more information.",
                 stacklevel=level,
             )
             return
         text = "".join(extra["stack"])
         warnings.warn(
             f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the "
-            "previous "
-            f"calculation:\n{text}",
+            f"previous calculation:\n{text}",
             stacklevel=level,
         )
         parent = extra.get("parent")

@@ -58,7 +58,7 @@ class dtype:
     is_floating_point: bool
     itemsize: int
     name: str
-    np: np.dtype | None
+    np: Any
     scalar_name: str
     type_name: str
 
@@ -238,9 +238,10 @@ def from_numpy(np_dtype: np.dtype) -> dtype:
 
 def require_numpy(self: dtype) -> np.dtype:
     """``self.np``, or NotImplementedError for the dtypes that no tensor can have here."""
-    if self.np is None:
+    found: np.dtype | None = self.np
+    if found is None:
         raise NotImplementedError(f"tensors of dtype torch.{self.name} are not supported")
-    return self.np
+    return found
 
 
 _default: dtype = float32

@@ -17,8 +17,9 @@ BLOCKED = ("sys", "os", "posix", "nt", "subprocess", "builtins.eval", "builtins.
 
 _NAMES = (
     "PROTO FRAME STOP MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 LONG4 BINFLOAT BINUNICODE "
-    "SHORT_BINUNICODE BINUNICODE8 SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 EMPTY_LIST "
-    "EMPTY_DICT EMPTY_SET FROZENSET BINGET LONG_BINGET BINPUT LONG_BINPUT MEMOIZE BINPERSID GLOBAL STACK_GLOBAL"
+    "SHORT_BINUNICODE BINUNICODE8 SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 "
+    "TUPLE3 EMPTY_LIST EMPTY_DICT EMPTY_SET FROZENSET BINGET LONG_BINGET BINPUT LONG_BINPUT MEMOIZE BINPERSID GLOBAL "
+    "STACK_GLOBAL"
 )
 _PLAIN = [getattr(pickle, name)[0] for name in _NAMES.split()]
 
@@ -125,15 +126,14 @@ class RestrictedUnpickler(pickle._Unpickler):  # the one written in Python
         items = self.pop_mark()
         self._target(set).update(items)
 
-    dispatch.update(
-        {
-            pickle.REDUCE[0]: _call,
-            pickle.NEWOBJ[0]: _new,
-            pickle.BUILD[0]: _build,
-            pickle.APPEND[0]: _append,
-            pickle.APPENDS[0]: _appends,
-            pickle.SETITEM[0]: _set_item,
-            pickle.SETITEMS[0]: _set_items,
-            pickle.ADDITEMS[0]: _add_items,
-        }
-    )
+    _own: dict[int, Any] = {
+        pickle.REDUCE[0]: _call,
+        pickle.NEWOBJ[0]: _new,
+        pickle.BUILD[0]: _build,
+        pickle.APPEND[0]: _append,
+        pickle.APPENDS[0]: _appends,
+        pickle.SETITEM[0]: _set_item,
+        pickle.SETITEMS[0]: _set_items,
+        pickle.ADDITEMS[0]: _add_items,
+    }
+    dispatch.update(_own)

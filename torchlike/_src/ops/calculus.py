@@ -227,12 +227,10 @@ def _cov(x: Any, correction: int, fweights: Any, aweights: Any) -> Any:
         norm = total - correction
     else:
         weights = weights.reshape(-1)
-        real = lax.real(rows).dtype if rows.dtype.kind == "c" else rows.dtype
-        weights = weights.astype(real)
         total = weights.sum()
         mean = (rows * weights).sum(1, keepdims=True) / total
         if aweights is not None and correction:
-            norm = total - correction * (weights * aweights.reshape(-1).astype(real)).sum() / total
+            norm = total - correction * (weights * aweights.reshape(-1)).sum() / total
         else:
             norm = total - correction
     norm = jnp.maximum(lax.real(norm) if norm.dtype.kind == "c" else norm, 0)

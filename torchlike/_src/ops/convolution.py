@@ -6,7 +6,7 @@ XLA's own convolution is slow on CPU: very few input channels (patches and one p
 one channel per group (shifted multiples).
 """
 
-import functools
+import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -295,8 +295,7 @@ def _check_types(a: Aval, w: Aval, b: Aval | None) -> None:
         if a.dtype.name in ("float32", "bfloat16", "float16"):  # PyTorch's message comes from the backend it picks
             raise RuntimeError(
                 f"Input type ({_legacy_type(a)}) and weight type ({_legacy_type(w)}) should be the same or input "
-                "should be "
-                "a MKLDNN tensor and weight is a dense tensor"
+                "should be a MKLDNN tensor and weight is a dense tensor"
             )
         raise RuntimeError(f"expected scalar type {a.dtype.scalar_name} but found {w.dtype.scalar_name}")
     if a.dtype.name == "bool":

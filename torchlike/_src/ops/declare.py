@@ -27,6 +27,7 @@ tuple. Gradients follow PyTorch's complex convention (conjugate where PyTorch do
 implementation is used and all tensor operands are saved.
 """
 
+import functools
 import inspect
 import re
 from collections.abc import Callable, Sequence
@@ -160,25 +161,33 @@ class Op(RawOp):
         self.grad_name: str | Callable = options.pop("grad_name", None) or camel(self.name)
         self.autocast: str | None = options.pop("autocast", None)
         self.linear = options.pop("linear", False)
-        self.promote_args: tuple[str, ...] | None = options.pop("promote_args", None)
+        promote_args: tuple[str, ...] | None = options.pop("promote_args", None)
         if options:
             raise TypeError(f"op {self.name}: unknown options {sorted(options)}")
-        self.signature = inspect.signature(fn)
-        parameters = self.signature.parameters
-        self.operands = [(n, p.annotation) for n, p in parameters.items() if p.annotation in OPERANDS]
-        self.statics = [n for n, p in parameters.items() if p.annotation not in OPERANDS]
+        # Read off the code object: whole signatures of all operators would be a tenth of the time that importing takes.
+        names = parameter_names(fn)
+        self.parameters = names
+        annotations = fn.__annotations__
+        self.operands = [(n, annotations[n]) for n in names if annotations.get(n) in OPERANDS]
+        self.statics = [n for n in names if annotations.get(n) not in OPERANDS]
         self.simple = all(a in (T, TS, S) for _, a in self.operands)
         """No optional or list operands: operand k is parameter k."""
-        if self.promote_args is None:
-            self.promote_args = tuple(n for n, a in self.operands if a is not S)
+        if promote_args is None:
+            promote_args = tuple(n for n, a in self.operands if a is not S)
+        self.promote_args = promote_args
         for name, rule in (self.vjp or {}).items():
             self._check_rule(name, rule)
+
+    @functools.cached_property
+    def signature(self) -> inspect.Signature:
+        """The implementation's signature."""
+        return inspect.signature(self.fn)
 
     def _check_rule(self, name: str, rule: Callable) -> None:
         names = [n for n, a in self.operands if a in TENSORS]
         if name not in names:
             raise TypeError(f"op {self.name}: vjp names {name!r}, but its tensor parameters are {names}")
-        known = {"g", "out", "out_aval", *self.signature.parameters} | {n + "_aval" for n in names}
+        known = {"g", "out", "out_aval", *self.parameters} | {n + "_aval" for n in names}
         for k in range(len(self.outputs or ())):
             known |= {f"g{k}", f"out{k}", f"out{k}_aval"}
         if unknown := set(parameter_names(rule)) - known:
@@ -266,7 +275,7 @@ class Op(RawOp):
             return outs if isinstance(outs, tuple) else (outs,)
         return infer_by_tracing(self, static, specs)
 
-    def _checked_arguments(self, static: tuple, specs: tuple) -> dict[str, Any]:
+    def _checked_arguments(self, static: tuple, specs: Sequence) -> dict[str, Any]:
         return self.bind(static, [NUMBER_TYPES[s] if type(s) is str else s for s in specs])
 
 
@@ -325,7 +334,11 @@ class Pullback(RawOp):
             return self.finish(self._transpose(saved, grads))
         if not self.by_rule:
             return self.finish(self.generic(saved, grads))
-        return self.finish(self._by_rules(dict(zip(inputs, saved, strict=False)), dict(zip(outputs, saved[len(inputs) :], strict=True)), grads))
+        return self.finish(
+            self._by_rules(
+                dict(zip(inputs, saved, strict=False)), dict(zip(outputs, saved[len(inputs) :], strict=True)), grads
+            )
+        )
 
     def _transpose(self, numbers: Sequence, grads: list) -> list:
         """Gradients of a linear kernel: its transpose, which needs no operand but the numbers."""
@@ -334,9 +347,7 @@ class Pullback(RawOp):
         fixed = {k: next(given) for k, s in enumerate(forward.specs) if type(s) is str}
         wanted = [k for k, n in enumerate(self.need) if n]
         rest = {
-            k: jnp.zeros(s.shape, s.dtype.np)
-            for k, s in enumerate(forward.specs)
-            if k not in fixed and k not in wanted
+            k: jnp.zeros(s.shape, s.dtype.np) for k, s in enumerate(forward.specs) if k not in fixed and k not in wanted
         }
 
         def run(*some: Any) -> tuple:
@@ -345,7 +356,10 @@ class Pullback(RawOp):
 
         transposed = jax.linear_transpose(run, *[shape_struct(forward.specs[k]) for k in wanted])
         # Conjugated on the way in and out: PyTorch's gradient of a complex number is the conjugate of JAX's.
-        return [_conj(d) for d in transposed(tuple(_conj(cast(g, o.dtype.np)) for g, o in zip(grads, forward.outs, strict=True)))]
+        return [
+            _conj(d)
+            for d in transposed(tuple(_conj(cast(g, o.dtype.np)) for g, o in zip(grads, forward.outs, strict=True)))
+        ]
 
     def generic(self, primals: Sequence, grads: list) -> list:
         """Gradients of the needed operands by jax.vjp of the forward kernel."""
@@ -378,7 +392,10 @@ class Pullback(RawOp):
             inputs = {k: op._cast_in(names[k], specs[k], a, compute) for k, a in inputs.items()}
             # Gradients of results that are not in the compute dtype (comparisons, indices) have no rule.
             grads = [cast(g, compute.np) if g.dtype.kind not in "biu" and _casts(g, compute) else g for g in grads]
-            outputs = {k: cast(a, compute.np) if a.dtype.kind not in "biu" and _casts(a, compute) else a for k, a in outputs.items()}
+            outputs = {
+                k: cast(a, compute.np) if a.dtype.kind not in "biu" and _casts(a, compute) else a
+                for k, a in outputs.items()
+            }
         flat: list = [inputs.get(k) for k in range(len(specs))]
         known = op.bind(static, flat)
         avals = op.bind(static, [s if type(s) is not str else None for s in specs])
@@ -399,7 +416,9 @@ class Pullback(RawOp):
                 continue
             if name not in done:
                 if name not in op.vjp:
-                    raise NotImplementedError(f"the derivative of '{op.name}' with respect to '{name}' is not implemented")
+                    raise NotImplementedError(
+                        f"the derivative of '{op.name}' with respect to '{name}' is not implemented"
+                    )
                 rule = op.vjp[name]
                 done[name] = rule(**{n: known[n] for n in parameter_names(rule)})
             d = done[name]
@@ -418,13 +437,15 @@ def op(**options: Any) -> Callable[[Callable], Op]:
     """Declare an operator. Options (see the module's text): name, promote, promote_args (which operands decide the
     dtype), elementwise, vjp, differentiable, check(**avals and statics) raising PyTorch's error, shape(**avals and
     statics) -> Aval or tuple (quicker than tracing), namespaces, method, inplace, out, dunders, aliases,
-    outputs (field names of a tuple result), grad_name, autocast ("lower", "float32", "promote"), linear (linear in its tensor operands together: the
-    gradient is the transpose, nothing is saved)."""
+    outputs (field names of a tuple result), grad_name, autocast ("lower", "float32", "promote"), linear (linear in its
+    tensor operands together: the gradient is the transpose, nothing is saved)."""
 
     def declare(fn: Callable) -> Op:
         declared = Op(fn, **options)
         if declared.name in OPS:
-            raise ValueError(f"op {declared.name!r} is declared twice: {OPS[declared.name].fn.__module__}, {fn.__module__}")
+            raise ValueError(
+                f"op {declared.name!r} is declared twice: {OPS[declared.name].fn.__module__}, {fn.__module__}"
+            )
         OPS[declared.name] = declared
         return declared
 
@@ -484,7 +505,8 @@ def result_device(op: Any, specs: tuple) -> Any:
             device = s.device
         elif s.device is not device and s.device != device:
             raise RuntimeError(
-                f"Expected all tensors to be on the same device, but found at least two devices, {device} and {s.device}!"
+                f"Expected all tensors to be on the same device, but found at least two devices, {device} and "
+                f"{s.device}!"
             )
     return device or zero_dim or CPU
 

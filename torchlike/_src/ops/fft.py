@@ -31,7 +31,9 @@ def resized(input: Any, dims: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
         if n < have:
             input = lax.slice_in_dim(input, 0, n, axis=d)
         elif n > have:
-            input = lax.pad(input, jnp.zeros((), input.dtype), [(0, n - have if k == d else 0, 0) for k in range(input.ndim)])
+            input = lax.pad(
+                input, jnp.zeros((), input.dtype), [(0, n - have if k == d else 0, 0) for k in range(input.ndim)]
+            )
     return input
 
 
@@ -75,7 +77,11 @@ def _half_shape(input: Aval, dims: tuple, sizes: tuple, norm: Any, forward: bool
     return _with_sizes(input, dims, (*sizes[:-1], last)).with_dtype(input.dtype.to_complex())
 
 
-@op(namespaces=(), method=False, out=False, linear=True, grad_name="FftR2CBackward0", shape=_half_shape)
+def _half_name(forward: bool, **_: Any) -> str:
+    return "FftR2CBackward0" if forward else "ConjBackward0"
+
+
+@op(namespaces=(), method=False, out=False, linear=True, grad_name=_half_name, shape=_half_shape)
 def _fft_r2c(input: T, dims, sizes, norm, forward, onesided):
     """Real (...) -> complex; onesided keeps the first half of the last of `dims`. Backward means the conjugate."""
     x = resized(input, dims, sizes)

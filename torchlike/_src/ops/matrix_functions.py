@@ -59,8 +59,7 @@ def check_pinv(A: Aval, **_: Any) -> None:
     if A.ndim < 2 or not (A.dtype.is_floating_point or A.dtype.is_complex):
         raise RuntimeError(
             f"linalg.pinv({A.dtype.scalar_name}{{{list(A.shape)}}}): expected a tensor with 2 or more dimensions of "
-            "float, "
-            "double, cfloat or cdouble types"
+            "float, double, cfloat or cdouble types"
         )
 
 

@@ -69,4 +69,12 @@ def log_softmax(input: T, dim, dtype=None):
     result = input.dtype if dtype is None else dtype.np
     x, dims = _along(widen(cast(input, result)), dim)
     x = _shifted(x, dims)
-    return (x - jnp.log(_sum(jnp.exp(x), dims))).reshape(input.shape).astype(result)
+    total = _sum(jnp.exp(x), dims)
+    if jnp.dtype(result).itemsize == 2 and dims[0] == x.ndim - 1:
+        # PyTorch keeps the sum and its logarithm in the half type when it works along the last dim.
+        info = jnp.finfo(result)
+        bits = {"exponent_bits": info.nexp, "mantissa_bits": info.nmant}
+        log = lax.reduce_precision(jnp.log(lax.reduce_precision(total, **bits)), **bits)
+    else:
+        log = jnp.log(total)
+    return (x - log).reshape(input.shape).astype(result)

@@ -26,10 +26,14 @@ class ViewOp(RawOp):
     strided = True
     """Whether it is a matter of strides, or of elements (real and complex)."""
 
-    def __init__(self, name: str, read: Callable, write: Callable | None, shape: Callable | None = None, **options: Any) -> None:
+    def __init__(
+        self, name: str, read: Callable, write: Callable | None, shape: Callable | None = None, **options: Any
+    ) -> None:
         super().__init__(read, name, linear=True, **options)
         self.shape_rule = shape
-        self.write = RawOp(write or _write_by_index(self), name + "_write", linear=True, grad_name="torch::autograd::CopySlices")
+        self.write = RawOp(
+            write or _write_by_index(self), name + "_write", linear=True, grad_name="torch::autograd::CopySlices"
+        )
         self.write.infer = _like_first  # type: ignore[method-assign]
 
     def infer(self, static: tuple, specs: tuple) -> tuple[Aval, ...]:
@@ -49,14 +53,16 @@ def _write_by_index(op: ViewOp) -> Callable:
     def write(base: Array, new: Array, *numbers: Array, **static: Any) -> Array:
         where = op.fn(jnp.arange(base.size, dtype=jnp.int32).reshape(base.shape), *numbers, **static)
         # The transpose needs to know that no element is written twice: views with repeated elements are not written to.
-        flat = base.reshape(-1).at[where.reshape(-1)].set(new.reshape(-1), unique_indices=True, mode="promise_in_bounds")
+        flat = (
+            base.reshape(-1).at[where.reshape(-1)].set(new.reshape(-1), unique_indices=True, mode="promise_in_bounds")
+        )
         return flat.reshape(base.shape)
 
     write.__name__ = write.__qualname__ = op.name + "_write"
     return write
 
 
-# -- reshape, permute, expand -------------------------------------------------------------------------------------------
+# -- reshape, permute, expand ------------------------------------------------------------------------------------------
 
 
 def _reshape(base: Array, *, shape: tuple) -> Array:
@@ -78,7 +84,9 @@ def _permute_write(base: Array, new: Array, *, dims: tuple) -> Array:
     return lax.transpose(new, tuple(int(k) for k in np.argsort(dims)))
 
 
-PERMUTE = ViewOp("permute", _permute, _permute_write, lambda s, dims: tuple(s[d] for d in dims), grad_name="PermuteBackward0")
+PERMUTE = ViewOp(
+    "permute", _permute, _permute_write, lambda s, dims: tuple(s[d] for d in dims), grad_name="PermuteBackward0"
+)
 
 
 def _expand(base: Array, *, shape: tuple) -> Array:
@@ -118,7 +126,7 @@ def fused(steps: tuple) -> tuple:
     return steps
 
 
-# -- slices -------------------------------------------------------------------------------------------------------------
+# -- slices ------------------------------------------------------------------------------------------------------------
 
 
 def _select(base: Array, index: Array, *, dim: int) -> Array:
@@ -153,11 +161,15 @@ def _slice_write(base: Array, new: Array, start: Array, *, dim: int, length: int
 
 
 SLICE = ViewOp(
-    "slice", _slice, _slice_write, lambda s, dim, length, step: (*s[:dim], length, *s[dim + 1 :]), grad_name="SliceBackward0"
+    "slice",
+    _slice,
+    _slice_write,
+    lambda s, dim, length, step: (*s[:dim], length, *s[dim + 1 :]),
+    grad_name="SliceBackward0",
 )
 
 
-# -- views that pick elements by rule -----------------------------------------------------------------------------------
+# -- views that pick elements by rule ----------------------------------------------------------------------------------
 
 
 def _diagonal(base: Array, *, offset: int, dim1: int, dim2: int) -> Array:
@@ -185,10 +197,12 @@ def _as_strided(base: Array, *, size: tuple, stride: tuple, offset: int) -> Arra
     return base.reshape(-1)[jnp.asarray(where.reshape(-1), jnp.int32)].reshape(size)
 
 
-AS_STRIDED = ViewOp("as_strided", _as_strided, None, lambda s, size, stride, offset: size, grad_name="AsStridedBackward0")
+AS_STRIDED = ViewOp(
+    "as_strided", _as_strided, None, lambda s, size, stride, offset: size, grad_name="AsStridedBackward0"
+)
 
 
-# -- views of another dtype ---------------------------------------------------------------------------------------------
+# -- views of another dtype --------------------------------------------------------------------------------------------
 
 
 def _view_as_real(base: Array) -> Array:
@@ -213,7 +227,9 @@ def _view_as_complex_write(base: Array, new: Array) -> Array:
     return _view_as_real(new)
 
 
-VIEW_AS_COMPLEX = ViewOp("view_as_complex", _view_as_complex, _view_as_complex_write, grad_name="ViewAsComplexBackward0")
+VIEW_AS_COMPLEX = ViewOp(
+    "view_as_complex", _view_as_complex, _view_as_complex_write, grad_name="ViewAsComplexBackward0"
+)
 
 
 VIEW_AS_COMPLEX.strided = False

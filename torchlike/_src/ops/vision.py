@@ -41,8 +41,7 @@ def check_shuffle(input: Aval, upscale_factor: int) -> None:
     if input.shape[-3] % square:
         raise RuntimeError(
             "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
-            "upscale_factor, but "
-            f"input.size(-3)={input.shape[-3]} is not divisible by {square}"
+            f"upscale_factor, but input.size(-3)={input.shape[-3]} is not divisible by {square}"
         )
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
 
 STATE_SIZE = 5056
 DEFAULT_SEED = 67280421310721  # what a newly constructed torch.Generator() is seeded with
@@ -52,6 +53,16 @@ def check_seed(seed: int) -> int:
     return seed & 0xFFFFFFFFFFFFFFFF
 
 
+class _NoEntropy(ISeedSequence):
+    """Seeds an engine with zeros, which its owner replaces: NumPy would mix entropy for tens of microseconds."""
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray:
+        return np.zeros(n_words, dtype)
+
+
+_NO_ENTROPY: Any = _NoEntropy()
+
+
 class _Window:
     """Words drawn ahead of their use, with something made from all of them at once."""
 
@@ -83,16 +94,34 @@ class HostGenerator:
         "lock",
         "raw",
     )
+    _window: _Window | None
+    _streak: int
+    raw: Callable[..., Any]
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
-        self._bits = np.random.MT19937(0)
-        self._legacy = np.random.RandomState(self._bits)
-        # raw(n) -> uint64[n]: the next n words, zero-extended. The bound method itself: this is the hot path.
-        self.raw: Callable[..., Any] = self._bits.random_raw
+        # The engine is made at the first draw: it costs a hundred times what the rest of this object costs, and
+        # many generators are made only to be seeded, or set to a state.
+        self._bits: Any = None
+        self._legacy: Any = None
         self.lock = threading.RLock()
-        self._window: _Window | None = None
-        self._streak = 0
         self.manual_seed(seed)
+
+    def _engine(self) -> Any:
+        """NumPy's engine, made and seeded if there was none."""
+        if self._bits is None:
+            with self.lock:
+                if self._bits is None:
+                    bits = np.random.MT19937(_NO_ENTROPY)
+                    self._legacy = np.random.RandomState(bits)
+                    self._legacy.seed(self._seed & _MASK32)
+                    # raw(n) -> uint64[n]: the next n words, zero-extended. The bound method itself: the hot path.
+                    self.raw = bits.random_raw
+                    self._bits = bits
+        return self._bits
+
+    def _first_raw(self, n: int | None = None) -> Any:
+        self._engine()
+        return self.raw(n)
 
     # -- seeding ---------------------------------------------------------------------------------------------
 
@@ -101,7 +130,8 @@ class HostGenerator:
         seed = check_seed(operator.index(seed))
         with self.lock:
             self._forget_window()
-            self._legacy.seed(seed & _MASK32)
+            if self._bits is not None:
+                self._legacy.seed(seed & _MASK32)
             self._seed = seed
             self.cached_normal: float | None = None
             self._normal32 = (0.0, 0)
@@ -126,7 +156,7 @@ class HostGenerator:
         view = out.view(_STATE_LAYOUT)[0]
         with self.lock:
             self._close_window()
-            inner = self._bits.state["state"]
+            inner = self._engine().state["state"]
             table, position = inner["key"], inner["pos"]
             following = position
             if position == _TABLE:
@@ -181,6 +211,7 @@ class HostGenerator:
         table = view["table"].astype(np.uint32)
         position = _TABLE if left == 1 else following
         with self.lock:
+            self._engine()
             self._forget_window()
             self._bits.state = {"bit_generator": "MT19937", "state": {"key": table, "pos": position}}
             self._seed = int(view["seed"])
@@ -204,7 +235,7 @@ class HostGenerator:
         """The next ``n`` 64-bit draws (2n words): uint64[n], writable."""
         if n >= _BULK_DWORDS:
             self._close_window()
-            return np.random.Generator(self._bits).integers(0, 1 << 64, n, np.uint64)
+            return np.random.Generator(self._engine()).integers(0, 1 << 64, n, np.uint64)
         words = self.raw(2 * n)
         high = words[0::2] << 32
         high |= words[1::2]
@@ -214,6 +245,7 @@ class HostGenerator:
         """The low 53 bits of the next ``n`` 64-bit draws (2n words): uint64[n], writable."""
         if n >= _BULK_DWORDS:
             self._close_window()
+            self._engine()
             # Masked rejection over a power of two never rejects: two words per number, masked in C.
             return self._legacy.randint(0, 1 << 53, n, np.uint64)
         out = self.dwords(n)
@@ -236,7 +268,7 @@ class HostGenerator:
             self._streak += 1
             if self._streak < _WINDOW_AFTER:
                 return None
-            state = self._bits.state
+            state = self._engine().state
             words = self._bits.random_raw(min(max(_WINDOW_REQUESTS * n, _WINDOW_LEAST), _WINDOW_MOST))
             self._window = window = _Window(words, make(words), state)
             self.raw = self._raw_from_window
@@ -259,7 +291,7 @@ class HostGenerator:
     def _forget_window(self) -> None:
         self._window = None
         self._streak = 0
-        self.raw = self._bits.random_raw
+        self.raw = self._first_raw if self._bits is None else self._bits.random_raw
 
     def _close_window(self) -> None:
         """Put the engine where the words used so far end."""

@@ -14,14 +14,25 @@ from torchlike._src.core.size import Size
 for _module in pkgutil.iter_modules(ops_package.__path__):
     importlib.import_module(f"{ops_package.__name__}.{_module.name}")
 
-from torchlike._src.tensor import backward, conversion, creation, functions, indexing, misc, modes, publish, random, views  # noqa: E402
+from torchlike._src.tensor import (  # noqa: E402 - they read what the operators have declared
+    backward,
+    conversion,
+    creation,
+    functions,
+    indexing,
+    misc,
+    modes,
+    publish,
+    random,
+    views,
+)
 from torchlike._src.tensor.namespace import SPACES, names  # noqa: E402
 from torchlike._src.tensor.tensor import Tensor  # noqa: E402
 
 VIEW_FUNCTIONS = (
     "view_as_real", "view_as_complex", "real", "imag", "as_strided", "diagonal", "unbind", "tensor_split", "chunk",
-    "split", "split_with_sizes", "narrow", "select", "broadcast_to", "unsqueeze", "squeeze", "adjoint", "movedim", "t", "transpose",
-    "flatten", "unflatten", "ravel",
+    "split", "split_with_sizes", "narrow", "select", "broadcast_to", "unsqueeze", "squeeze", "adjoint", "movedim", "t",
+    "transpose", "flatten", "unflatten", "ravel",
 )  # fmt: skip
 VIEW_METHODS = ("view", "view_as", "reshape_as", "expand", "expand_as", "unfold")
 
@@ -79,8 +90,9 @@ def _views(torch: dict) -> None:
 
 def _creation(torch: dict) -> None:
     for name in (
-        "tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "zeros", "ones", "empty", "full", "zeros_like", "ones_like",
-        "empty_like", "full_like", "empty_strided", "arange", "linspace", "logspace", "eye", "scalar_tensor",
+        "tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "zeros", "ones", "empty", "full", "zeros_like",
+        "ones_like", "empty_like", "full_like", "empty_strided", "arange", "linspace", "logspace", "eye",
+        "scalar_tensor",
     ):  # fmt: skip
         torch[name] = getattr(creation, name)
     torch["range"] = creation.range_
@@ -100,9 +112,9 @@ def _conversion(torch: dict) -> None:
         setattr(Tensor, name, getattr(c, name))
     Tensor.type = c.type_
     for name, d in (
-        ("float", dt.float32), ("double", dt.float64), ("half", dt.float16), ("bfloat16", dt.bfloat16), ("int", dt.int32),
-        ("long", dt.int64), ("short", dt.int16), ("char", dt.int8), ("byte", dt.uint8), ("bool", dt.bool_),
-        ("cfloat", dt.complex64), ("cdouble", dt.complex128),
+        ("float", dt.float32), ("double", dt.float64), ("half", dt.float16), ("bfloat16", dt.bfloat16),
+        ("int", dt.int32), ("long", dt.int64), ("short", dt.int16), ("char", dt.int8), ("byte", dt.uint8),
+        ("bool", dt.bool_), ("cfloat", dt.complex64), ("cdouble", dt.complex128),
     ):  # fmt: skip
         setattr(Tensor, name, c.dtype_method(name, d))
     Tensor.__bool__, Tensor.__int__, Tensor.__float__ = c.to_bool, c.to_int, c.to_float

@@ -12,9 +12,7 @@ from torchlike._src.tensor.tensor import Tensor, TensorBase, wrap
 NO_GRAD = "element {k} of tensors does not require grad and does not have a grad_fn"
 
 
-def _roots(
-    tensors: Sequence[Tensor], grads: Sequence[Any], create: bool, name: str = "grad_output"
-) -> tuple[list, list]:
+def _roots(tensors: Sequence[Any], grads: Sequence[Any], create: bool, name: str = "grad_output") -> tuple[list, list]:
     edges, values = [], []
     for k, (t, g) in enumerate(zip(tensors, grads, strict=False)):
         if _is_edge(t):
@@ -44,8 +42,7 @@ def _roots(
             if a.dtype.is_complex != g._aval.dtype.is_complex:
                 raise RuntimeError(
                     "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch "
-                    "in dtype: "
-                    f"grad_output[{k}] has a dtype of {g.dtype} and output[{k}] has a dtype of {t.dtype}."
+                    f"in dtype: grad_output[{k}] has a dtype of {g.dtype} and output[{k}] has a dtype of {t.dtype}."
                 )
             if g._aval.dtype is not a.dtype:
                 g = g.to(a.dtype)
@@ -102,11 +99,9 @@ def _edge_gradient(edge: Any, g: Any, create: bool) -> Any:
 
 CYCLE = (
     "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
-    "which can "
-    "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use "
-    "this "
-    "function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid "
-    "the leak."
+    "which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you "
+    "have to use this function, make sure to reset the .grad fields of your parameters to None after use to break the "
+    "cycle and avoid the leak."
 )
 
 
@@ -120,8 +115,7 @@ def backward(
         if grad_tensors is not None:
             raise RuntimeError(
                 "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only "
-                "use "
-                "`grad_tensors`."
+                "use `grad_tensors`."
             )
         grad_tensors = grad_variables
     if inputs is not None:
@@ -215,12 +209,10 @@ def _grad_batched(
         if g._aval.shape[1:] != t._aval.shape:
             raise RuntimeError(
                 "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
-                "dimension. The "
-                "sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
-                "mismatch was "
-                f"detected: grad_output[{k}] has a shape of {g.shape[1:]} and output[{k}] has a shape of {t.shape}. If "
-                "you only "
-                "want some tensors in `grad_output` to be considered batched, consider using vmap."
+                "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
+                f"output, but a mismatch was detected: grad_output[{k}] has a shape of {g.shape[1:]} and output[{k}] "
+                f"has a shape of {t.shape}. If you only want some tensors in `grad_output` to be considered batched, "
+                "consider using vmap."
             )
     sizes = {g._aval.shape[0] for g in grads}
     if len(sizes) != 1:

@@ -26,9 +26,9 @@ NEED2 = {(True, True): (True, True)}
 
 
 INFERENCE_SAVED = (
-    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
-    "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
-    "`torch.no_grad()` instead of `torch.inference_mode()`."
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+    "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "
+    "autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
 )
 
 
@@ -163,7 +163,7 @@ class _SavedHooks(threading.local):
 SavedHooks = _SavedHooks()
 
 
-# -- writing ------------------------------------------------------------------------------------------------------------
+# -- writing -----------------------------------------------------------------------------------------------------------
 
 LEAF_INPLACE = "a leaf Variable that requires grad is being used in an in-place operation."
 LEAF_VIEW_INPLACE = "a view of a leaf Variable that requires grad is being used in an in-place operation."
@@ -172,8 +172,8 @@ OVERLAP = (
     "clone() the tensor before performing the operation."
 )
 INFERENCE_INPLACE = (
-    "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
-    "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+    "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal "
+    "tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
 )
 
 
@@ -271,7 +271,7 @@ def _rename_saved(new: Tensor, target: Tensor) -> None:
         return
     temporary, storage = new._s, target._s
     inputs = node.plan.inputs
-    saved = []
+    saved: list = []
     for k, (value, of, version) in enumerate(node.saved):
         if of is temporary:
             saved.append((value, storage, storage.version))
@@ -354,8 +354,8 @@ def write_out(out: Tensor, new: Tensor, name: str, operands: Sequence) -> Tensor
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if MODE.enabled and (out._rg or any(isinstance(t, TensorBase) and t._rg for t in operands)):
         raise RuntimeError(
-            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
-            "requires grad."
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
         )
     check_cast(new._aval.dtype, out._aval.dtype)
     if out._aval.shape != new._aval.shape:
@@ -369,10 +369,10 @@ def resize_out(out: Tensor, aval: Any) -> None:
         import warnings
 
         warnings.warn(
-            f"An output with one or more elements was resized since it had shape {list(out._aval.shape)}, which does not "
-            f"match the required output shape {list(aval.shape)}. This behavior is deprecated, and in a future PyTorch "
-            "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t "
-            "by resizing it, inplace, to zero elements with t.resize_(0).",
+            f"An output with one or more elements was resized since it had shape {list(out._aval.shape)}, which does "
+            f"not match the required output shape {list(aval.shape)}. This behavior is deprecated, and in a future "
+            "PyTorch release outputs will not be resized unless they have zero elements. You can explicitly reuse an "
+            "out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
             stacklevel=4,
         )
     reshape_storage(out, aval.shape)

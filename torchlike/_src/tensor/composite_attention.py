@@ -29,8 +29,7 @@ def _check_shapes(query: Any, key: Any, value: Any, key_padding_mask: Any, attn_
         if attn_mask.dim() not in (2, 3):
             raise AssertionError(
                 f"For {word} ({dims}-D) `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found "
-                f"{attn_mask.dim()}-D "
-                "tensor instead"
+                f"{attn_mask.dim()}-D tensor instead"
             )
         expected = (num_heads, query.shape[0], key.shape[0])
         if not batched and attn_mask.dim() == 3 and tuple(attn_mask.shape) != expected:
@@ -62,7 +61,7 @@ def _packed_projection(q: Any, k: Any, v: Any, weight: Any, bias: Any) -> tuple:
         if q is k:
             return F.linear(q, weight, bias).unflatten(-1, (3, size)).unbind(-2)
         parts = (weight[:size], weight[size:])
-        biases = (None, None) if bias is None else (bias[:size], bias[size:])
+        biases: tuple = (None, None) if bias is None else (bias[:size], bias[size:])
         left = F.linear(q, parts[0], biases[0])
         return (left, *F.linear(k, parts[1], biases[1]).unflatten(-1, (2, size)).unbind(-2))
     weights = weight.chunk(3)

@@ -69,8 +69,7 @@ def _parse(equation: str) -> tuple[list[list[str]], list[str] | None]:
         except _BadSubscript as bad:
             raise RuntimeError(
                 f"einsum(): invalid subscript given at index {start + bad.args[0]} in the equation string, "
-                "subscripts must "
-                "be in [a-zA-Z]"
+                "subscripts must be in [a-zA-Z]"
             ) from None
         start += len(part) + 1
     if not arrow:
@@ -80,8 +79,7 @@ def _parse(equation: str) -> tuple[list[list[str]], list[str] | None]:
     except _BadSubscript as bad:
         raise RuntimeError(
             f"einsum(): invalid subscript given at index {len(left) + 2 + bad.args[0]} in the equation string, "
-            "subscripts "
-            "must be in [a-zA-Z]"
+            "subscripts must be in [a-zA-Z]"
         ) from None
 
 
@@ -167,16 +165,14 @@ def _fill(letters: list[str], t: Any, k: int, dot_letters: list[str]) -> list[st
         if len(letters) != t.dim():
             raise RuntimeError(
                 f"einsum(): the number of subscripts in the equation ({len(letters)}) does not match the number of "
-                "dimensions "
-                f"({t.dim()}) for operand {k} and no ellipsis was given"
+                f"dimensions ({t.dim()}) for operand {k} and no ellipsis was given"
             )
         return letters
     missing = t.dim() - (len(letters) - 1)
     if missing < 0:
         raise RuntimeError(
             f"einsum(): the number of subscripts in the equation ({len(letters) - 1}) is more than the number of "
-            "dimensions "
-            f"({t.dim()}) for operand {k}"
+            f"dimensions ({t.dim()}) for operand {k}"
         )
     at = letters.index("...")
     return letters[:at] + dot_letters[len(dot_letters) - missing :] + letters[at + 1 :]
@@ -198,8 +194,7 @@ def _check_sizes(full: list[list[str]], operands: list) -> None:
             if size != known and size != 1 and known != 1:
                 raise RuntimeError(
                     f"einsum(): subscript {letter} has size {size} for operand {k} which does not broadcast with "
-                    "previously "
-                    f"seen size {known}"
+                    f"previously seen size {known}"
                 )
             seen[letter] = max(size, known) if size and known else 0
 

@@ -36,9 +36,7 @@ def embedding(
 ) -> Any:  # fmt: skip
     """Rows of `weight` (n, d) at integer indices (*) -> (*, d). IndexError for an index out of range."""
     if not isinstance(input, TensorBase):
-        raise TypeError(
-            f"embedding(): argument 'indices' (position 2) must be Tensor, not {type(input).__name__}"
-        )
+        raise TypeError(f"embedding(): argument 'indices' (position 2) must be Tensor, not {type(input).__name__}")
     padding = _padding(padding_idx, weight.shape[0])
     if max_norm is not None:
         _renorm(weight, input, max_norm, norm_type)
@@ -57,9 +55,7 @@ def torch_embedding(
 def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     """Integer classes (*) -> (*, num_classes) of zeros and ones. Reads the data where num_classes is -1."""
     if tensor.dtype is not dt.int64:
-        raise RuntimeError(
-            "one_hot is only applicable to index tensor of type LongTensor."
-        )
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if tensor.numel() == 0 and num_classes <= 0:
         raise RuntimeError("Can not infer total number of classes from empty tensor.")
     if tensor.device.type != "meta" and tensor.numel():
@@ -94,14 +90,14 @@ def embedding_bag(
     """Sums, means or maxima of bags of embeddings, without the embeddings themselves."""
     if per_sample_weights is not None and input.size() != per_sample_weights.size():
         raise ValueError(
-            f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the same shape as "
-            f"the input ({input.shape})"
+            f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the "
+            f"same shape as the input ({input.shape})"
         )
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError(
-                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. "
-                f"However, found offsets of type {type(offsets)}"
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
+                f"sequences. However, found offsets of type {type(offsets)}"
             )
         offsets = torch.arange(0, input.numel(), input.size(1), dtype=input.dtype)
         input = input.reshape(-1)
@@ -130,7 +126,7 @@ def embedding_bag(
         )
     padding = _padding(padding_idx, weight.shape[0])
     out = internal.embedding_bag(
-        weight, input, offsets, per_sample_weights, mode=modes[mode], scale_grad_by_freq=scale_grad_by_freq, sparse=sparse,
-        include_last_offset=include_last_offset, padding_idx=padding,
+        weight, input, offsets, per_sample_weights, mode=modes[mode], scale_grad_by_freq=scale_grad_by_freq,
+        sparse=sparse, include_last_offset=include_last_offset, padding_idx=padding,
     )  # fmt: skip
     return out[0] if isinstance(out, (tuple, list)) else out

@@ -45,6 +45,12 @@ def _count(n: Any) -> int:
     return n
 
 
+def _dim(input: Tensor, dim: int) -> int:
+    if not input._aval.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return canonical_dim(dim, input._aval.ndim)
+
+
 def _ints(value: Any) -> tuple[int, ...]:
     return tuple(operator.index(v) for v in value) if isinstance(value, (tuple, list)) else (operator.index(value),)
 
@@ -92,7 +98,7 @@ def _some(name: str, dims: tuple) -> None:
 
 def _c2c(name: str, input: Any, n: Any, dim: int, norm: Any, forward: bool) -> Tensor:
     x = _promoted(_operand(name, input), False)
-    dims = (canonical_dim(dim, x._aval.ndim),)
+    dims = (_dim(x, dim),)
     sizes = _full(x, dims, [n])
     if x._aval.dtype.is_complex:
         return internal.fft_c2c(x, dims, sizes, _check_norm(norm), forward)
@@ -126,7 +132,7 @@ def ifft(input, n=None, dim=-1, norm=None, *, out=None):
 
 def _r2c(name: str, input: Any, n: Any, dim: int, norm: Any, forward: bool) -> Tensor:
     x = _real(name, _operand(name, input), "{name} expects a real input tensor, but got {dtype}")
-    dims = (canonical_dim(dim, x._aval.ndim),)
+    dims = (_dim(x, dim),)
     return internal.fft_r2c(x, dims, _full(x, dims, [n]), _check_norm(norm), forward, True)
 
 
@@ -144,7 +150,7 @@ def ihfft(input, n=None, dim=-1, norm=None, *, out=None):
 
 def _c2r(name: str, input: Any, n: Any, dim: int, norm: Any, forward: bool) -> Tensor:
     x = _promoted(_operand(name, input), True)
-    dims = (canonical_dim(dim, x._aval.ndim),)
+    dims = (_dim(x, dim),)
     return internal.fft_c2r(x, dims, _half(x, dims, [n]), _check_norm(norm), forward)
 
 
@@ -238,7 +244,9 @@ for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
 # -- frequencies --------------------------------------------------------------------------------------------------------
 
 
-def _frequencies(name: str, array: Any, n: int, d: float, out: Any, dtype: Any, layout: Any, device: Any, grad: bool) -> Tensor:
+def _frequencies(
+    name: str, array: Any, n: int, d: float, out: Any, dtype: Any, layout: Any, device: Any, grad: bool
+) -> Tensor:
     check_layout(layout)
     dtype = dtype or (default_dtype() if out is None else out._aval.dtype)
     if not (dtype.is_floating_point or dtype.is_complex):
@@ -247,7 +255,9 @@ def _frequencies(name: str, array: Any, n: int, d: float, out: Any, dtype: Any, 
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     kind = require_numpy(dtype)
     # The scale 1 / (n * d) is applied in the result's own precision.
-    result = from_array((array.astype(kind) * kind.type(1.0 / (n * d))).astype(kind) if n else np.zeros(0, kind), dtype, device, grad)
+    result = from_array(
+        (array.astype(kind) * kind.type(1.0 / (n * d))).astype(kind) if n else np.zeros(0, kind), dtype, device, grad
+    )
     return result if out is None else write_out(out, result, name, ())
 
 
@@ -365,7 +375,9 @@ def stft(
     if not 0 < length <= n_fft:
         raise fail(f"expected 0 < win_length <= n_fft, but got win_length={length}")
     if window is not None and window._aval.shape != (length,):
-        raise fail(f"expected a 1D window tensor of size equal to win_length={length}, but got window with size {list(window._aval.shape)}")
+        raise fail(
+            f"expected a 1D window tensor of size equal to win_length={length}, but got window with size {list(window._aval.shape)}"
+        )
     if onesided is None:
         onesided = not complex_in
     if align_to_window:
@@ -416,7 +428,9 @@ def istft(
             "`window=torch.ones(n_fft, device=<device>)`."
         )
     if not a.dtype.is_complex:
-        raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with return_complex=True.")
+        raise RuntimeError(
+            "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."
+        )
     if a.ndim < 2:
         canonical_dim(-3, a.ndim)  # PyTorch's error: it asks for the size of a dim that is not there
     if a.ndim not in (2, 3):
@@ -438,7 +452,9 @@ def istft(
     if not 0 < size <= n_fft:
         raise fail(": expected 0 < win_length <= n_fft")
     if window is not None and window._aval.shape != (size,):
-        raise fail(f": Invalid window shape. window has to be 1D and length of `win_length`. Got window of shape {list(window._aval.shape)}")
+        raise fail(
+            f": Invalid window shape. window has to be 1D and length of `win_length`. Got window of shape {list(window._aval.shape)}"
+        )
     shape = _window_of("istft", window, size, n_fft)
     if shape is None:
         shape = torch.ones(n_fft, dtype=a.dtype.to_real())

@@ -65,8 +65,7 @@ def cholesky_ex(A, *, upper=False, check_errors=False, out=None):
     if check_errors and bool((info != 0).any()):
         raise LinAlgError(
             "linalg.cholesky_ex: The factorization could not be completed because the input is not "
-            "positive-definite (the "
-            f"leading minor of order {int(info.max())} is not positive-definite)."
+            f"positive-definite (the leading minor of order {int(info.max())} is not positive-definite)."
         )
     return _named("linalg_cholesky_ex", ("L", "info"), (found, info), out)
 
@@ -144,8 +143,7 @@ def inv_ex(A, *, check_errors=False, out=None):
     if check_errors and bool((info != 0).any()):
         raise LinAlgError(
             "linalg.inv_ex: The diagonal element 1 is zero, the inversion could not be completed because the input "
-            "matrix "
-            "is singular."
+            "matrix is singular."
         )
     return _named("linalg_inv_ex", ("inverse", "info"), (found, info), out)
 
@@ -352,8 +350,7 @@ def lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
     if check_errors and bool((found[2] != 0).any()):
         raise LinAlgError(
             f"torch.linalg.lu_factor_ex: U[{int(found[2].max())},{int(found[2].max())}] is zero and using it on "
-            "lu_solve would "
-            "result in a division by zero."
+            "lu_solve would result in a division by zero."
         )
     return _named("linalg_lu_factor_ex", ("LU", "pivots", "info"), found, out)
 

@@ -100,8 +100,8 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
     """(N, C, ...) log-probabilities, (N, ...) class numbers: -weight[t] * input[t]; the mean is over the weights.
 
-    Raises ValueError for other batch sizes, RuntimeError for other target shapes and dtypes, IndexError for a class number
-    out of range that is known already; one that is still to be computed gives NaN."""
+    Raises ValueError for other batch sizes, RuntimeError for other target shapes and dtypes, IndexError for a class
+    number out of range that is known already; one that is still to be computed gives NaN."""
     reduction = check_reduction(legacy_reduction(size_average, reduce, reduction))
     not_differentiable("nll_loss_forward" if input.dim() <= 2 else "nll_loss2d_forward", "weight", weight)
     result = internal.nll_loss(input, target, weight, ignore_index=int(ignore_index), reduction=reduction)[0]
@@ -195,8 +195,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     if target.shape != input.shape:
         raise ValueError(
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
-            "deprecated. "
-            "Please ensure they have the same size."
+            "deprecated. Please ensure they have the same size."
         )
     if weight is not None:
         weight = weight.expand(torch.broadcast_shapes(tuple(target.shape), tuple(weight.shape)))
@@ -517,7 +516,7 @@ def _ctc(
     probs = log_probs if batched else log_probs.unsqueeze(1)
     steps, batch, classes = probs.shape
     ins, outs = (
-        _length_list(v) if hasattr(v, "__len__") or getattr(v, "ndim", 0) else v
+        _length_list(v) if hasattr(v, "__len__") or getattr(v, "ndim", 0) > 0 else v
         for v in (input_lengths, target_lengths)
     )
     ins = [int(input_lengths)] if not isinstance(ins, list) else ins
@@ -565,8 +564,7 @@ def _check_ctc(
         if targets.numel() != sum(outs):
             raise RuntimeError(
                 f"Expected tensor to have size {sum(outs)} at dimension 0, but got size {targets.numel()} for "
-                "argument #2 "
-                f"'targets' {where}"
+                f"argument #2 'targets' {where}"
             )
     elif targets.dim() == 2 and targets.shape[1] < longest:
         raise RuntimeError(

@@ -37,7 +37,13 @@ def is_neg(input):
 
 # -- segments -----------------------------------------------------------------------------------------------------------
 
-SEGMENTS = {"sum": ("sum", 0.0), "mean": ("sum", 0.0), "prod": ("prod", 1.0), "max": ("amax", -math.inf), "min": ("amin", math.inf)}
+SEGMENTS = {
+    "sum": ("sum", 0.0),
+    "mean": ("sum", 0.0),
+    "prod": ("prod", 1.0),
+    "max": ("amax", -math.inf),
+    "min": ("amin", math.inf),
+}
 
 
 @public("torch")
@@ -73,7 +79,9 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
         for k in range(n):
             ids[row][starts[row][k] : starts[row][k] + counts[row][k]] = k
     kind, neutral = SEGMENTS[reduce]
-    target = torch.full((*shape[:axis], n + 1, *shape[axis + 1 :]), neutral if initial is None else float(initial), dtype=data.dtype)
+    target = torch.full(
+        (*shape[:axis], n + 1, *shape[axis + 1 :]), neutral if initial is None else float(initial), dtype=data.dtype
+    )
     index = from_array(ids.reshape(*ids.shape, *[1] * (len(shape) - axis - 1))).expand(shape)
     out = target.scatter_reduce(axis, index, data, kind).narrow(axis, 0, n)
     if reduce == "mean":
@@ -92,7 +100,9 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
     """Counts of points (the last dim holds the coordinates) in boxes: (hist, bin_edges). Reads the data."""
     tensor_argument(input, "histogramdd", "self", 1)
     if input._aval.ndim < 2:
-        raise RuntimeError(f"torch.histogramdd(): input tensor should have at least 2 dimensions, but got {input._aval.ndim}")
+        raise RuntimeError(
+            f"torch.histogramdd(): input tensor should have at least 2 dimensions, but got {input._aval.ndim}"
+        )
     points = input.detach()._host()
     n, kind = points.shape[-1], points.dtype
     points = points.reshape(-1, n)
@@ -123,7 +133,9 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
         counts = counts / counts.sum()
         for k, e in enumerate(edges):
             counts = counts / np.diff(e).reshape([-1 if j == k else 1 for j in builtins.range(n)])
-    return return_type("histogramdd", ("hist", "bin_edges"))([from_array(counts.astype(kind)), tuple(from_array(e) for e in edges)])
+    return return_type("histogramdd", ("hist", "bin_edges"))(
+        [from_array(counts.astype(kind)), tuple(from_array(e) for e in edges)]
+    )
 
 
 def _box(x: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -148,7 +160,9 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0, out=None):
     dims = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
     axes = tuple(canonical_dim(d, a.ndim) for d in dims) if dims and a.ndim else None
     bits = np.ascontiguousarray(a).reshape(-1).view(np.uint64).reshape(a.shape)
-    result = from_array(np.asarray(np.bitwise_xor.reduce(bits, axis=axes, keepdims=keepdim) if a.ndim else bits), dt.uint64)
+    result = from_array(
+        np.asarray(np.bitwise_xor.reduce(bits, axis=axes, keepdims=keepdim) if a.ndim else bits), dt.uint64
+    )
     return result if out is None else write_out(out, result, "hash_tensor", (input,))
 
 
@@ -172,7 +186,9 @@ def _fake_quantize(input: Tensor, scale: Any, zero_point: Any, low: int, high: i
 @public("torch")
 def fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min, quant_max):
     """`input` rounded to the levels of a quantised tensor, and back; the gradient passes inside the range."""
-    return _fake_quantize(tensor_argument(input, "fake_quantize_per_tensor_affine", "self", 1), scale, zero_point, quant_min, quant_max)
+    return _fake_quantize(
+        tensor_argument(input, "fake_quantize_per_tensor_affine", "self", 1), scale, zero_point, quant_min, quant_max
+    )
 
 
 @public("torch")
@@ -181,7 +197,9 @@ def fake_quantize_per_channel_affine(input, scale, zero_point, axis, quant_min, 
     tensor_argument(input, "fake_quantize_per_channel_affine", "self", 1)
     shape = [1] * input._aval.ndim
     shape[canonical_dim(axis, input._aval.ndim)] = -1
-    return _fake_quantize(input, scale.detach().reshape(shape), zero_point.detach().reshape(shape), quant_min, quant_max)
+    return _fake_quantize(
+        input, scale.detach().reshape(shape), zero_point.detach().reshape(shape), quant_min, quant_max
+    )
 
 
 def _addbmm_(self: Tensor, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
@@ -329,7 +347,9 @@ def lobpcg(
 def cond(pred, true_fn, false_fn, operands=()):
     """true_fn(*operands) if `pred` else false_fn(*operands). Reads `pred`."""
     if not isinstance(operands, (tuple, list)):
-        raise RuntimeError(f"Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but got {operands}.")
+        raise RuntimeError(
+            f"Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but got {operands}."
+        )
     return true_fn(*operands) if bool(pred) else false_fn(*operands)
 
 

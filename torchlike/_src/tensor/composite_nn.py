@@ -324,10 +324,8 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
     if input.dim() not in (2, 3):
         raise RuntimeError(
             f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. Note that dropout1d exists "
-            "to provide "
-            "channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch "
-            "dimension "
-            "(i.e. 2D or 3D inputs)."
+            "to provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional "
+            "batch dimension (i.e. 2D or 3D inputs)."
         )
     if input.dim() == 2:
         found = _channel_dropout(input.unsqueeze(0), p, training, inplace)
@@ -342,22 +340,16 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     if input.dim() not in (3, 4):
         _warn(
             f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated and will result in an "
-            "error in a "
-            "future release. To retain the behavior and silence this warning, please use dropout instead. Note "
-            "that dropout2d "
-            "exists to provide channel-wise dropout on inputs with 2 spatial dimensions, a channel dimension, and "
-            "an optional "
-            "batch dimension (i.e. 3D or 4D inputs)."
+            "error in a future release. To retain the behavior and silence this warning, please use dropout instead. "
+            "Note that dropout2d exists to provide channel-wise dropout on inputs with 2 spatial dimensions, a channel "
+            "dimension, and an optional batch dimension (i.e. 3D or 4D inputs)."
         )
     if input.dim() == 3:
         _warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is "
-            "desired - input "
-            "is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a future "
-            "release to "
-            "interpret the input as one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D "
-            "channel-wise "
-            "dropout behavior, please switch to using dropout1d instead."
+            "desired - input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change "
+            "in a future release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To "
+            "maintain the 1D channel-wise dropout behavior, please switch to using dropout1d instead."
         )
     return _channel_dropout(input, p, training, inplace)
 
@@ -369,12 +361,9 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
     if input.dim() not in (4, 5):
         _warn(
             f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated and will result in an "
-            "error in a "
-            "future release. To retain the behavior and silence this warning, please use dropout instead. Note "
-            "that dropout3d "
-            "exists to provide channel-wise dropout on inputs with 3 spatial dimensions, a channel dimension, and "
-            "an optional "
-            "batch dimension (i.e. 4D or 5D inputs)."
+            "error in a future release. To retain the behavior and silence this warning, please use dropout instead. "
+            "Note that dropout3d exists to provide channel-wise dropout on inputs with 3 spatial dimensions, a channel "
+            "dimension, and an optional batch dimension (i.e. 4D or 5D inputs)."
         )
     if input.dim() == 4:
         found = _channel_dropout(input.unsqueeze(0), p, training, inplace)

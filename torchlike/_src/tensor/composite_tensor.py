@@ -147,7 +147,9 @@ class _StorageMeta(type):
 
 
 def _storage_class(name: str, dtype: Any) -> type:
-    found = _StorageMeta(name, (), {"dtype": dtype, "__module__": "torch", "__doc__": "The class of a legacy typed storage."})
+    found = _StorageMeta(
+        name, (), {"dtype": dtype, "__module__": "torch", "__doc__": "The class of a legacy typed storage."}
+    )
     return public("torch")(found)
 
 
@@ -305,7 +307,9 @@ def reinforce(self, reward):
 def map2_(self, x, y, callable):
     """Apply a Python function to each triple of elements, in place. Slow."""
     a, b, c = np.broadcast_arrays(self._host(), x._host(), y._host())
-    found = [callable(*v) for v in zip(a.reshape(-1).tolist(), b.reshape(-1).tolist(), c.reshape(-1).tolist(), strict=True)]
+    found = [
+        callable(*v) for v in zip(a.reshape(-1).tolist(), b.reshape(-1).tolist(), c.reshape(-1).tolist(), strict=True)
+    ]
     check_writable(self, False)
     return write(self, from_array(np.array(found).reshape(a.shape).astype(a.dtype), self._aval.dtype))
 

@@ -61,8 +61,7 @@ def interpolate(
             if not _is_integer(x):
                 raise TypeError(
                     "expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but "
-                    "got size "
-                    f"with types {[type(x) for x in sizes]}"
+                    f"got size with types {[type(x) for x in sizes]}"
                 )
         if recompute_scale_factor:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
@@ -100,8 +99,7 @@ def _resize(input: Any, sizes: tuple, factors: Any, mode: str, align: bool, anti
         raise ValueError("Lanczos mode requires antialias=True")
     raise NotImplementedError(
         f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {dims}D) for the modes: nearest | linear | "
-        "bilinear | "
-        f"bicubic | trilinear | lanczos | area | nearest-exact (got {mode})"
+        f"bilinear | bicubic | trilinear | lanczos | area | nearest-exact (got {mode})"
     )
 
 
@@ -149,8 +147,8 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     if align_corners is None:
         warnings.warn(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
-            "specify "
-            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
+            "specify align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
+            "details.",
             stacklevel=2,
         )
         align_corners = False
@@ -178,8 +176,8 @@ def affine_grid(theta, size, align_corners=None):
     if align_corners is None:
         warnings.warn(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
-            "specify "
-            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
+            "specify align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
+            "details.",
             stacklevel=2,
         )
         align_corners = False

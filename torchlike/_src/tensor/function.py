@@ -9,6 +9,7 @@ from typing import Any
 from torchlike._src.autograd import tape
 from torchlike._src.autograd.grad_mode import MODE
 from torchlike._src.autograd.tape import FREED, Node, OutEdge
+from torchlike._src.core.aval import Aval
 from torchlike._src.ops import views as ops
 from torchlike._src.storage.storage import FUNCTION, View, contiguous_strides
 from torchlike._src.tensor.call import SavedHooks, become, count_write, record_taped, write
@@ -47,8 +48,7 @@ class FunctionCtx:
     def mark_shared_storage(self, *pairs: Any) -> None:
         raise ValueError(
             "mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked. Note that "
-            "calls to "
-            "`set_()` are not tracked"
+            "calls to `set_()` are not tracked"
         )
 
 
@@ -64,8 +64,10 @@ class BackwardFunction(Node, FunctionCtx):
     _materialize = True
     _saved: Any = ()
     needs_input_grad: tuple = ()
+    _is_tensor: Sequence[bool]
+    _input_avals: Sequence[Aval]
 
-    def __init__(self, cls: type, edges: tuple) -> None:
+    def __init__(self, cls: Any, edges: tuple) -> None:
         Node.__init__(self, edges, ())
         self._forward_cls = cls
 
@@ -84,7 +86,7 @@ class BackwardFunction(Node, FunctionCtx):
         """What save_for_backward kept; RuntimeError after it was freed or modified in place."""
         if self._saved is None:
             raise RuntimeError(FREED)
-        out = []
+        out: list = []
         for item in self._saved:
             if item is None:
                 out.append(None)
@@ -137,13 +139,12 @@ class BackwardFunction(Node, FunctionCtx):
                 if r is not None:
                     raise RuntimeError(
                         f"function {self.name()} returned a gradient different than None at position {k + 1}, but the "
-                        "corresponding "
-                        "forward input was not a Variable"
+                        "corresponding forward input was not a Variable"
                     )
                 continue
             if next(edges) is None:
                 continue
-            if r is not None and not isinstance(r, TensorBase):
+            if r is not None and not isinstance(r, Tensor):
                 raise RuntimeError(f"expected Variable or None (got {type(r).__name__})")
             out.append(None if r is None else self._fit(r, k))
         return out
@@ -156,8 +157,7 @@ class BackwardFunction(Node, FunctionCtx):
             if not fits:
                 raise RuntimeError(
                     f"Function {self.name()} returned an invalid gradient at index {k} - got {list(g._aval.shape)} but "
-                    "expected "
-                    f"shape compatible with {list(want.shape)}"
+                    f"expected shape compatible with {list(want.shape)}"
                 )
             from torchlike._src.tensor.namespace import torch
 
@@ -223,8 +223,8 @@ class Function(_SingleLevelFunction):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should "
-            "invoke them on "
-            "the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
+            "invoke them on the class itself. Instantiating an autograd function will raise an error in a future "
+            "version of PyTorch.",
             DeprecationWarning,
             stacklevel=2,
         )
@@ -232,8 +232,8 @@ class Function(_SingleLevelFunction):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
             "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
-            "function with "
-            "static forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+            "function with static forward method. (Example: "
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
         )
 
     @staticmethod
@@ -291,8 +291,7 @@ def _hang(node: Any, args: tuple, outputs: list, tracked: bool) -> list:
         if id(t) not in {id(o) for o in outputs}:
             raise RuntimeError(
                 "Some elements marked as dirty during the forward method were not returned as output. The inputs that "
-                "are "
-                "modified inplace must all be outputs of the Function."
+                "are modified inplace must all be outputs of the Function."
             )
         if tracked and t.is_leaf and t._rg:
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
@@ -301,7 +300,7 @@ def _hang(node: Any, args: tuple, outputs: list, tracked: bool) -> list:
     avals = []
     nr = 0
     for o in outputs:
-        if not isinstance(o, TensorBase):
+        if not isinstance(o, Tensor):
             results.append(o)
             continue
         avals.append(o._aval)
@@ -357,7 +356,7 @@ def _guarded_view(t: Tensor) -> Tensor:
 
 
 def _save(node: Any, args: tuple, outputs: list, results: list, tracked: bool) -> None:
-    saved = []
+    saved: list = []
     for t in node._to_save:
         if t is None:
             saved.append(None)

@@ -118,7 +118,8 @@ def tensor_list(value: Any, name: str, parameter: str, position: int) -> list:
         items = list(value)
     except TypeError:
         raise TypeError(
-            f"{name}(): argument '{parameter}' (position {position}) must be tuple of Tensors, not {type(value).__name__}"
+            f"{name}(): argument '{parameter}' (position {position}) must be tuple of Tensors, not "
+            f"{type(value).__name__}"
         ) from None
     for k, item in enumerate(items):
         if not isinstance(item, TensorBase):
@@ -291,7 +292,9 @@ def check_indices(declared: Op, static: tuple, operands: tuple) -> None:
     """Raise PyTorch's error for an index out of range, where the indices' values are at hand: in host memory, or in an
     array that is ready. Values still to be computed are not waited for."""
     spec = INDEX_CHECKS[declared.name]
-    arguments = declared._checked_arguments(static, [t._aval if isinstance(t, TensorBase) else type_letter(t) for t in operands])
+    arguments = declared._checked_arguments(
+        static, [t._aval if isinstance(t, TensorBase) else type_letter(t) for t in operands]
+    )
     names = declared.names(static, len(operands))
     arrays = []
     for name, t in zip(names, operands, strict=True):
@@ -368,7 +371,7 @@ def materialise(declared: Op, name: str, with_out: bool, function: Any, scope: d
             scope.update(environment(declared))
             source, filename = source_of(declared, name, with_out)
             local: dict[str, Any] = {}
-            exec(compile(source, filename, "exec"), scope, local)  # noqa: S102 - our own declarations
+            exec(compile(source, filename, "exec"), scope, local)
             linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
             real = local[name]
             function.__defaults__, function.__kwdefaults__ = real.__defaults__, real.__kwdefaults__
@@ -378,11 +381,23 @@ def materialise(declared: Op, name: str, with_out: bool, function: Any, scope: d
 
 
 def public_signature(declared: Op, with_out: bool) -> inspect.Signature:
-    """The signature without our annotations, and with out=."""
-    parameters = [p.replace(annotation=inspect.Parameter.empty) for p in declared.signature.parameters.values()]
+    """The signature without our annotations, and with out=. Read off the code object: `inspect` would take ten times as
+    long, hundreds of times while importing."""
+    fn = declared.fn
+    defaults, keyword_defaults = fn.__defaults__ or (), fn.__kwdefaults__ or {}
+    count = fn.__code__.co_argcount
+    parameters = []
+    for k, name in enumerate(declared.parameters):
+        if k < count:
+            at = k - count + len(defaults)
+            default = defaults[at] if at >= 0 else inspect.Parameter.empty
+            parameters.append(inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default))
+        else:
+            default = keyword_defaults.get(name, inspect.Parameter.empty)
+            parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default))
     if with_out:
         parameters.append(inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None))
-    return inspect.Signature(parameters)
+    return inspect.Signature(parameters, __validate_parameters__=False)
 
 
 def source_of(declared: Op, name: str, with_out: bool) -> tuple[str, str]:
@@ -398,13 +413,15 @@ def source_of(declared: Op, name: str, with_out: bool) -> tuple[str, str]:
             lines.append(f"    if type({n}) not in TENSOR_TYPES: {n} = tensor_argument({n}, {name!r}, {n!r}, {at})")
         elif a is TS:
             lines.append(
-                f"    if type({n}) not in TENSOR_TYPES and type({n}) not in NUMBERS: {n} = operand_argument({n}, {name!r}, {n!r}, {at})"
+                f"    if type({n}) not in TENSOR_TYPES and type({n}) not in NUMBERS: "
+                f"{n} = operand_argument({n}, {name!r}, {n!r}, {at})"
             )
         elif a is S:
             lines.append(f"    if type({n}) not in NUMBERS: {n} = number_argument({n}, {name!r}, {n!r}, {at})")
         elif a is TO:
             lines.append(
-                f"    if {n} is not None and type({n}) not in TENSOR_TYPES: {n} = tensor_argument({n}, {name!r}, {n!r}, {at})"
+                f"    if {n} is not None and type({n}) not in TENSOR_TYPES: "
+                f"{n} = tensor_argument({n}, {name!r}, {n!r}, {at})"
             )
         elif a is TL:
             lines.append(f"    {n} = tensor_list({n}, {name!r}, {n!r}, {at})")
@@ -452,7 +469,8 @@ def source_of(declared: Op, name: str, with_out: bool) -> tuple[str, str]:
             lines.append(f"    return write_out(out, _result, {name!r}, ({tensors}{',' if tensors else ''}))")
         else:
             lines.append(
-                f"    return named([write_out(o, r, {name!r}, ({tensors},)) for o, r in zip(out, _result, strict=True)])"
+                f"    return named([write_out(o, r, {name!r}, ({tensors},)) "
+                "for o, r in zip(out, _result, strict=True)])"
             )
     else:
         lines.append(f"    return {result}")
@@ -512,7 +530,7 @@ def return_type(name: str, fields: Sequence[str]) -> Callable:
     key = public + "/" + ",".join(fields)
     found = RETURN_TYPES.get(key)
     if found is None:
-        base = collections.namedtuple(public, fields)  # noqa: PYI024 - fields are data
+        base: Any = collections.namedtuple(public, fields)  # type: ignore[misc]  # name and fields are data
 
         def show(self: Any) -> str:
             body = ",\n".join(f"{f}={v!r}" for f, v in zip(fields, self, strict=True))
@@ -607,8 +625,8 @@ def unary_operator(function: Callable, name: str) -> Callable:
 
 
 INPLACE_OPERATORS = {
-    "__add__", "__sub__", "__mul__", "__truediv__", "__floordiv__", "__mod__", "__pow__", "__and__", "__or__", "__xor__",
-    "__lshift__", "__rshift__",
+    "__add__", "__sub__", "__mul__", "__truediv__", "__floordiv__", "__mod__", "__pow__", "__and__", "__or__",
+    "__xor__", "__lshift__", "__rshift__",
 }  # fmt: skip
 UNARY_OPERATORS = {"__neg__", "__abs__", "__invert__", "__pos__"}
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-
 from torchlike._src.core import dtype as dt
 from torchlike._src.core.device import device as Device
 from torchlike._src.core.dtype import default_dtype, require_numpy
@@ -112,7 +111,7 @@ def set_rng_state(new_state: Tensor) -> None:
     default_generator.set_state(new_state)
 
 
-# -- creation -----------------------------------------------------------------------------------------------------------
+# -- creation ----------------------------------------------------------------------------------------------------------
 
 
 def _creation(name: str, draw: Any) -> Any:
@@ -173,8 +172,8 @@ randn_like = _like("randn_like", fills.normal)
 
 
 def randint(
-    *args: Any, low: Any = None, high: Any = None, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None,
-    layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+    *args: Any, low: Any = None, high: Any = None, size: Any = None, generator: Any = None, out: Any = None,
+    dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Integers in [low, high): randint(high, size) or randint(low, high, size)."""
     rest = list(args)
@@ -198,8 +197,8 @@ def randint(
 
 
 def randint_like(
-    input: Tensor, low: Any, high: Any = None, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-    requires_grad: bool = False, memory_format: Any = None,
+    input: Tensor, low: Any, high: Any = None, *, generator: Any = None, dtype: Any = None, layout: Any = None,
+    device: Any = None, requires_grad: bool = False, memory_format: Any = None,
 ) -> Tensor:  # fmt: skip
     """Integers in [low, high) (or [0, low)), like `input`."""
     if high is None:
@@ -218,12 +217,14 @@ def randperm(
     if n < 0:
         raise RuntimeError(f"n must be non-negative, got {n}")
     dtype = dtype or (out._aval.dtype if out is not None else dt.int64)
-    return _result(discrete.randperm(source(generator), int(n), require_numpy(dtype)), dtype, device, requires_grad, out)
+    return _result(
+        discrete.randperm(source(generator), int(n), require_numpy(dtype)), dtype, device, requires_grad, out
+    )
 
 
 def normal(
-    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
-    device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,
+    layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Normal numbers: of a size, or one for each element of tensors `mean` and/or `std`."""
     gen = source(generator)
@@ -279,7 +280,7 @@ def sample_dirichlet(input: Tensor, generator: Any = None) -> Tensor:
     return from_array(rejection.dirichlet(source(generator), input._host()), input._aval.dtype)
 
 
-# -- in place -----------------------------------------------------------------------------------------------------------
+# -- in place ----------------------------------------------------------------------------------------------------------
 
 
 def _store(t: Tensor, array: np.ndarray) -> Tensor:
@@ -391,7 +392,7 @@ log_normal_ = _simple("log_normal_", fills.log_normal, (("mean", 1.0), ("std", 2
 geometric_ = _simple("geometric_", fills.geometric, (("p", 0.5),))
 
 
-# -- dropout ------------------------------------------------------------------------------------------------------------
+# -- dropout -----------------------------------------------------------------------------------------------------------
 
 RANGE = "dropout probability has to be between 0 and 1, but got {p}"
 
@@ -471,12 +472,17 @@ def _channel_dropout(name: str, dims: tuple[int, ...], batch: int) -> Any:
             import warnings
 
             if name == "dropout1d":
-                raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {n}D input. Note that dropout1d exists to provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs).")
+                raise RuntimeError(
+                    f"dropout1d: Expected 2D or 3D input, but received a {n}D input. Note that dropout1d exists to "
+                    "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an "
+                    "optional batch dimension (i.e. 2D or 3D inputs)."
+                )
             warnings.warn(
-                f"{name}: Received a {n}-D input to {name}, which is deprecated and will result in an error in a future release. "
-                "To retain the behavior and silence this warning, please use dropout instead. Note that "
-                f"{name} exists to provide channel-wise dropout on inputs with {2 if name == 'dropout2d' else 3} spatial dimensions, a channel dimension, and an optional "
-                f"batch dimension (i.e. {'3D or 4D' if name == 'dropout2d' else '4D or 5D'} inputs).",
+                f"{name}: Received a {n}-D input to {name}, which is deprecated and will result in an error in a "
+                "future release. To retain the behavior and silence this warning, please use dropout instead. Note "
+                f"that {name} exists to provide channel-wise dropout on inputs with {2 if name == 'dropout2d' else 3} "
+                "spatial dimensions, a channel dimension, and an optional batch dimension (i.e. "
+                f"{'3D or 4D' if name == 'dropout2d' else '4D or 5D'} inputs).",
                 stacklevel=2,
             )
         if name == "dropout1d" and n == 2 or name == "dropout3d" and n == 4:
@@ -499,7 +505,9 @@ dropout2d = _channel_dropout("dropout2d", (3, 4), 4)
 dropout3d = _channel_dropout("dropout3d", (4, 5), 5)
 
 
-def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False) -> Tensor:
+def rrelu(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
+) -> Tensor:
     """Leaky ReLU whose slope is random in training."""
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
@@ -515,9 +523,9 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
 
 
 TORCH = (
-    "Generator", "default_generator", "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "rand", "randn",
-    "rand_like", "randn_like", "randint", "randint_like", "randperm", "normal", "bernoulli", "multinomial", "poisson",
-    "binomial", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "rrelu",
+    "Generator", "default_generator", "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "rand",
+    "randn", "rand_like", "randn_like", "randint", "randint_like", "randperm", "normal", "bernoulli", "multinomial",
+    "poisson", "binomial", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "rrelu",
 )  # fmt: skip
 METHODS = (
     "uniform_", "normal_", "random_", "bernoulli_", "exponential_", "cauchy_", "log_normal_", "geometric_", "bernoulli",
@@ -539,5 +547,3 @@ def install(torch: dict[str, Any], functional: dict[str, Any]) -> None:
         setattr(Tensor, name, here[name])
     for name in FUNCTIONAL:
         functional[name] = here[name]
-
-

@@ -73,17 +73,18 @@ def relative_steps(base: Any, view: View) -> tuple:
 
 
 FORBIDDEN = {
-    FUNCTION: " This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to "
-    "handle view+inplace would override the custom backward associated with the custom Function, leading to incorrect gradients. "
-    "This behavior is forbidden. You can fix this by cloning the output of the custom Function.",
+    FUNCTION: " This view was created inside a custom Function (or because an input was returned as-is) and the "
+    "autograd logic to handle view+inplace would override the custom backward associated with the custom Function, "
+    "leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom "
+    "Function.",
     MULTI: " This view is the output of a function that returns multiple views. Such functions do not allow the output "
     "views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
-    NO_GRAD: " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
-    "both the view and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or "
-    "both outside (if you want the inplace to be tracked).",
-    INFERENCE: " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
-    "both the view and the inplace either both inside the inference_mode block (if you don't want the inplace to be "
+    NO_GRAD: " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
+    "moving both the view and the inplace either both inside the no_grad block (if you don't want the inplace to be "
     "tracked) or both outside (if you want the inplace to be tracked).",
+    INFERENCE: " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
+    "moving both the view and the inplace either both inside the inference_mode block (if you don't want the inplace "
+    "to be tracked) or both outside (if you want the inplace to be tracked).",
 }
 
 

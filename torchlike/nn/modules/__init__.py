@@ -1,5 +1,7 @@
 """The layers, by family."""
 
+from typing import TYPE_CHECKING
+
 from torchlike.nn.modules.module import Module  # isort: skip
 from torchlike.nn.modules.activation import *
 from torchlike.nn.modules.adaptive import AdaptiveLogSoftmaxWithLoss
@@ -24,4 +26,5 @@ from torchlike.nn.modules.sparse import *
 from torchlike.nn.modules.transformer import *
 from torchlike.nn.modules.upsampling import *
 
-__all__ = sorted(name for name, value in list(globals().items()) if isinstance(value, type))
+if not TYPE_CHECKING:  # type checkers read the imports; of an `__all__` that is computed, nothing
+    __all__ = sorted(name for name, value in list(globals().items()) if isinstance(value, type))

@@ -73,6 +73,8 @@ class MultiheadAttention(Module):
             self.register_parameter("in_proj_weight", None)
         self.register_parameter("in_proj_bias", parameter(3 * embed_dim) if bias else None)
         self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
+        self.bias_k: Parameter | None
+        self.bias_v: Parameter | None
         if add_bias_kv:
             self.bias_k = parameter(1, 1, embed_dim)
             self.bias_v = parameter(1, 1, embed_dim)

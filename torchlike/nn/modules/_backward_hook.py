@@ -120,8 +120,7 @@ class BackwardHook:
         """No input requires a gradient, so this is the only moment to call the user's hooks."""
         warnings.warn(
             "Full backward hook is firing when gradients are computed with respect to module outputs since no "
-            "inputs require "
-            "gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
+            "inputs require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
             "#torch.nn.Module.register_full_backward_hook for more details.",
             stacklevel=5,
         )
@@ -130,7 +129,6 @@ class BackwardHook:
             if new is not None and not (isinstance(new, tuple) and all(g is None for g in new)):
                 raise RuntimeError(
                     "Backward hook for Modules where no input requires gradient should always return None or None "
-                    "for all "
-                    "gradients."
+                    "for all gradients."
                 )
         self.grad_outputs = None

@@ -12,8 +12,7 @@ from torchlike.nn.modules._traversal import Traversal
 
 _COMPLEX_MODULES = (
     "Complex modules are a new feature under active development whose design may change, and some modules might not "
-    "work as "
-    "expected when using complex tensors as parameters or buffers. Please file an issue at "
+    "work as expected when using complex tensors as parameters or buffers. Please file an issue at "
     "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a complex module does not work as "
     "expected."
 )
@@ -116,8 +115,7 @@ class Conversion(Traversal):
                     raise
                 raise NotImplementedError(
                     f"{error} Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving "
-                    "module from "
-                    "meta to a different device."
+                    "module from meta to a different device."
                 ) from None
 
         return self._apply(convert)
@@ -181,12 +179,9 @@ class Conversion(Traversal):
         if getattr(self, "_is_replica", False):
             warnings.warn(
                 "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. The parameters "
-                "are copied "
-                "(in a differentiable manner) from the original module. This means they are not leaf nodes in "
-                "autograd and so "
-                "don't accumulate gradients. If you need gradients in your forward method, consider using "
-                "autograd.grad "
-                "instead.",
+                "are copied (in a differentiable manner) from the original module. This means they are not leaf nodes "
+                "in autograd and so don't accumulate gradients. If you need gradients in your forward method, consider "
+                "using autograd.grad instead.",
                 stacklevel=2,
             )
         for p in self.parameters():

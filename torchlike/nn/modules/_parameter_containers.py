@@ -216,6 +216,7 @@ def named_pairs(given: Iterable, name: str) -> Iterator[tuple[str, Any]]:
     for k, item in enumerate(given):
         if not isinstance(item, Iterable):
             raise TypeError(f"{name} update sequence element #{k} should be Iterable; is{type(item).__name__}")
-        if len(item) != 2:  # type: ignore[arg-type]
-            raise ValueError(f"{name} update sequence element #{k} has length {len(item)}; 2 is required")
-        yield item[0], item[1]  # type: ignore[index]
+        pair: Any = item
+        if len(pair) != 2:
+            raise ValueError(f"{name} update sequence element #{k} has length {len(pair)}; 2 is required")
+        yield pair[0], pair[1]

@@ -249,8 +249,7 @@ def _load_one(
     if not isinstance(source, Tensor):
         error_msgs.append(
             f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
-            "checkpoint but "
-            f"received {type(source)}"
+            f"checkpoint but received {type(source)}"
         )
         return
     if not is_lazy(target):
@@ -260,17 +259,14 @@ def _load_one(
         if source.shape != target.shape:
             error_msgs.append(
                 f"size mismatch for {key}: copying a param with shape {source.shape} from checkpoint, the shape in "
-                "current "
-                f"model is {target.shape}."
+                f"current model is {target.shape}."
             )
             return
     if target.is_meta and not source.is_meta and not assign:
         warnings.warn(
             f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current "
-            "model, which is "
-            "a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their "
-            "corresponding key in "
-            "the module instead of copying them in place?)",
+            "model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to "
+            "their corresponding key in the module instead of copying them in place?)",
             stacklevel=2,
         )
     try:

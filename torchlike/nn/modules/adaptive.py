@@ -19,8 +19,7 @@ _ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
 
 class AdaptiveLogSoftmaxWithLoss(Module):
     """Softmax over many classes ordered by frequency (Grave et al., 2017): frequent ones in a head, the others in
-    clusters
-    whose hidden size is in_features / div_value ** k.
+    clusters whose hidden size is in_features / div_value ** k.
 
     cutoffs: where clusters begin. ValueError: they are not increasing integers in [1, n_classes - 1]."""
 
@@ -46,8 +45,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         ):
             raise ValueError(
                 "cutoffs should be a sequence of unique, positive integers sorted in an increasing order, where "
-                "each value is "
-                "between 1 and n_classes-1"
+                "each value is between 1 and n_classes-1"
             )
         self.in_features = in_features
         self.n_classes = n_classes
@@ -71,7 +69,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def reset_parameters(self) -> None:
         """Draw all weights anew."""
         self.head.reset_parameters()
-        for inner, outer in self.tail:
+        pair: Any
+        for pair in self.tail:
+            inner, outer = pair
             inner.reset_parameters()
             outer.reset_parameters()
 

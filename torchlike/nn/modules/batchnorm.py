@@ -164,7 +164,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
         if not self.has_uninitialized_params():
             return
         self.num_features = input.shape[1]
-        tensors = [self.weight, self.bias] if self.affine else []
+        tensors: list = [self.weight, self.bias] if self.affine else []
         if self.track_running_stats:
             tensors += [self.running_mean, self.running_var]
         for t in tensors:

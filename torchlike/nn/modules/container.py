@@ -5,7 +5,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchlike.nn.modules._parameter_containers import ParameterDict, ParameterList, named_pairs
 from torchlike.nn.modules.module import Module, _addindent
@@ -41,6 +41,10 @@ class _Numbered(Module):
 
     def __dir__(self) -> list[str]:
         return [key for key in super().__dir__() if not key.isdigit()]
+
+    if TYPE_CHECKING:  # the subclasses have their own
+
+        def __getitem__(self, idx: Any) -> Any: ...
 
     def _position(self, idx: Any) -> int:
         size = len(self)
@@ -270,6 +274,6 @@ class ModuleDict(Module):
                 "ModuleDict.update should be called with an iterable of key/value pairs, but got "
                 f"{type(modules).__name__}"
             )
-        mapping = isinstance(modules, (Mapping, ModuleDict))
-        for key, module in modules.items() if mapping else named_pairs(modules, "ModuleDict"):
+        pairs = modules.items() if isinstance(modules, (Mapping, ModuleDict)) else named_pairs(modules, "ModuleDict")
+        for key, module in pairs:
             self[key] = module

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchlike._src.tensor.namespace import torch
 from torchlike._src.tensor.tensor import Tensor
@@ -187,10 +187,8 @@ class Conv1d(_Conv):
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         if self.padding_mode != "zeros":
-            input, padding = self._padded(input), _single(0)
-        else:
-            padding = self.padding
-        return F.conv1d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+            return F.conv1d(self._padded(input), weight, bias, self.stride, _single(0), self.dilation, self.groups)
+        return F.conv1d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, in_channels, L) -> (N, out_channels, L')"""
@@ -215,10 +213,8 @@ class Conv2d(_Conv):
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         if self.padding_mode != "zeros":
-            input, padding = self._padded(input), _pair(0)
-        else:
-            padding = self.padding
-        return F.conv2d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+            return F.conv2d(self._padded(input), weight, bias, self.stride, _pair(0), self.dilation, self.groups)
+        return F.conv2d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, in_channels, H, W) -> (N, out_channels, H', W')"""
@@ -232,10 +228,8 @@ class Conv3d(_Conv):
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         if self.padding_mode != "zeros":
-            input, padding = self._padded(input), _triple(0)
-        else:
-            padding = self.padding
-        return F.conv3d(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+            return F.conv3d(self._padded(input), weight, bias, self.stride, _triple(0), self.dilation, self.groups)
+        return F.conv3d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, in_channels, D, H, W) -> (N, out_channels, D', H', W')"""
@@ -246,6 +240,7 @@ class _ConvTransposeNd(_ConvNd):
     """The three transposed convolutions."""
 
     _ndim: int
+    padding: tuple[int, ...]
 
     def __init__(
         self,
@@ -365,10 +360,20 @@ class ConvTranspose3d(_ConvTransposeNd):
 class _LazyConvXdMixin(LazyModuleMixin):
     """A convolution that takes in_channels from its first input."""
 
+    if TYPE_CHECKING:  # of the convolution that it is mixed into
+        in_channels: int
+        out_channels: int
+        kernel_size: tuple[int, ...]
+        groups: int
+        transposed: bool
+        weight: Any
+        bias: Any
+        _ndim: int
+
     def reset_parameters(self) -> None:
         """Draw weight and bias anew, once their shapes are known."""
         if not self.has_uninitialized_params() and self.in_channels != 0:
-            super().reset_parameters()
+            super().reset_parameters()  # type: ignore[misc]  # the convolution's
 
     def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
         """Take in_channels from `input`. ValueError: groups does not divide them."""
@@ -390,8 +395,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
         if input.dim() not in (n + 1, n + 2):
             raise RuntimeError(
                 f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {type(self).__name__}, but got input "
-                "of size: "
-                f"{input.shape}"
+                f"of size: {input.shape}"
             )
         return input.shape[1] if input.dim() == n + 2 else input.shape[0]
 

@@ -71,8 +71,7 @@ class _InstanceNorm(_NormBase):
                 )
             warnings.warn(
                 f"input's size at dim={dim} does not match num_features. You can silence this warning by not "
-                "passing in "
-                "num_features, which is not used because affine=False",
+                "passing in num_features, which is not used because affine=False",
                 stacklevel=2,
             )
         if input.dim() == n:
@@ -96,14 +95,10 @@ class _InstanceNorm(_NormBase):
                 kind = type(self).__name__
                 error_msgs.append(
                     f"Unexpected running stats buffer(s) {names} for {kind} with track_running_stats=False. If "
-                    "state_dict is a "
-                    f"checkpoint saved before 0.4.0, this may be expected because {kind} does not track running "
-                    "stats by "
-                    "default since 0.4.0. Please remove these keys from state_dict. If the running stats are "
-                    "actually needed, "
-                    f"instead set track_running_stats=True in {kind} to enable them. See the documentation of "
-                    f"{kind} for "
-                    "details."
+                    f"state_dict is a checkpoint saved before 0.4.0, this may be expected because {kind} does not "
+                    "track running stats by default since 0.4.0. Please remove these keys from state_dict. If the "
+                    f"running stats are actually needed, instead set track_running_stats=True in {kind} to enable "
+                    f"them. See the documentation of {kind} for details."
                 )
                 for key in found:
                     state_dict.pop(key)

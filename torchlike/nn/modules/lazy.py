@@ -1,7 +1,7 @@
 """Layers that learn their input size from their first input."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from torchlike._src.tensor.namespace import torch
 from torchlike.nn.parameter import is_lazy
@@ -9,7 +9,13 @@ from torchlike.nn.parameter import is_lazy
 __all__ = ["LazyModuleMixin"]
 
 
-class LazyModuleMixin:
+if TYPE_CHECKING:
+    from torchlike.nn.modules.module import Module as _Mixed  # what it is mixed into
+else:
+    _Mixed = object
+
+
+class LazyModuleMixin(_Mixed):
     """To be put before a Module class. Until the first call, parameters are `UninitializedParameter`s; that call runs
     `initialize_parameters(*args)`, which must materialize them, and turns the object into a `cls_to_become`."""
 
@@ -67,9 +73,8 @@ class LazyModuleMixin:
         if module.cls_to_become is not None:
             module.__class__ = module.cls_to_become
 
-    def _replicate_for_data_parallel(self) -> None:
+    def _replicate_for_data_parallel(self) -> NoReturn:
         raise RuntimeError(
             "Modules with uninitialized parameters can't be used with `DataParallel`. Run a dummy forward pass to "
-            "correctly "
-            "initialize the modules"
+            "correctly initialize the modules"
         )

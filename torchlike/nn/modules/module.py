@@ -229,8 +229,7 @@ class Module(Conversion, StateDict, HookMethods):
         if param.grad_fn is not None:
             raise ValueError(
                 f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. "
-                "To express "
-                f"'{name}' as a function of another Tensor, compute the value in the forward() method."
+                f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
             )
         for hook in _global_parameter_registration_hooks.values():
             output = hook(self, name, param)
@@ -329,8 +328,7 @@ class Module(Conversion, StateDict, HookMethods):
         else:
             raise RuntimeError(
                 "Registering a non-persistent buffer on a Module subclass that implements register_buffer() without "
-                "the "
-                "persistent argument is not allowed."
+                "the persistent argument is not allowed."
             )
 
     def __delattr__(self, name: str) -> None:

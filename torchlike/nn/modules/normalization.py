@@ -67,7 +67,8 @@ class CrossMapLRN2d(Module):
 
 
 def _shape(normalized_shape: Any) -> tuple[int, ...]:
-    return (normalized_shape,) if isinstance(normalized_shape, numbers.Integral) else tuple(normalized_shape)
+    one = isinstance(normalized_shape, numbers.Integral)
+    return (normalized_shape,) if one else tuple(normalized_shape)
 
 
 class LayerNorm(Module):

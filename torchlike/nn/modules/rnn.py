@@ -97,15 +97,15 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def _check_arguments(self, dropout: Any) -> None:
-        if not isinstance(dropout, numbers.Number) or not 0 <= dropout <= 1 or isinstance(dropout, bool):
+        number: Any = dropout
+        if not isinstance(dropout, numbers.Number) or not 0 <= number <= 1 or isinstance(dropout, bool):
             raise ValueError(
                 "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
             )
-        if dropout > 0 and self.num_layers == 1:
+        if number > 0 and self.num_layers == 1:
             warnings.warn(
                 "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
-                "num_layers "
-                f"greater than 1, but got dropout={dropout} and num_layers={self.num_layers}",
+                f"num_layers greater than 1, but got dropout={dropout} and num_layers={self.num_layers}",
                 stacklevel=4,
             )
         for name, kind in (("bias", bool), ("batch_first", bool), ("input_size", int), ("hidden_size", int)):
@@ -126,7 +126,7 @@ class RNNBase(Module):
     # -- weights --------------------------------------------------------------------------------------------
 
     def _init_flat_weights(self) -> None:
-        self._flat_weights = [getattr(self, name, None) for name in self._flat_weights_names]
+        self._flat_weights: list[Any] = [getattr(self, name, None) for name in self._flat_weights_names]
         self._flat_weight_refs = [None if w is None else weakref.ref(w) for w in self._flat_weights]
 
     def _update_flat_weights(self) -> None:
@@ -174,8 +174,7 @@ class RNNBase(Module):
         if input.dtype != dtype and not Autocast.enabled:
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({dtype}). Convert input: "
-                f"input.to({dtype}), or "
-                f"convert model: model.to({input.dtype})"
+                f"input.to({dtype}), or convert model: model.to({input.dtype})"
             )
         expected = 3 if batch_sizes is None else 2
         if input.dim() != expected:

@@ -8,7 +8,7 @@ from torchlike.nn.modules.module import Module
 __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"]
 
 
-def _convert(module: Module, kinds: tuple[type, ...], memory_format: Any) -> Module:
+def _convert(module: Module, kinds: Any, memory_format: Any) -> Module:
     for m in module.modules():
         if isinstance(m, kinds):
             m.weight.data = m.weight.detach().clone(memory_format=memory_format)

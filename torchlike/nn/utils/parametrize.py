@@ -88,7 +88,7 @@ class ParametrizationList(ModuleList):
             )
         self.is_tensor = isinstance(new, Tensor)
         self.ntensors = 1 if self.is_tensor else len(new)
-        if self.is_tensor:
+        if isinstance(new, Tensor):
             for kind in ("dtype", "device"):
                 a, b = getattr(original, kind), getattr(new, kind)
                 if a != b:
@@ -149,8 +149,7 @@ class ParametrizationList(ModuleList):
             if len(result) != self.ntensors:
                 raise ValueError(
                     f"'right_inverse' must return a sequence of tensors of length {self.ntensors}. Got a sequence "
-                    "of length "
-                    f"{len(result)}."
+                    f"of length {len(result)}."
                 )
             for k, tensor in enumerate(result):
                 original = getattr(self, f"original{k}")
@@ -162,8 +161,7 @@ class ParametrizationList(ModuleList):
                 if original.dtype != tensor.dtype:
                     raise ValueError(
                         f"Tensor {k} returned by `right_inverse` has dtype {tensor.dtype} while `original{k}` has "
-                        "dtype "
-                        f"{original.dtype}"
+                        f"dtype {original.dtype}"
                     )
                 _set(original, tensor)
 
@@ -257,8 +255,7 @@ def _check_addition(module: Module, name: str, parametrization: Module) -> None:
         if a != b:
             raise ValueError(
                 f"The tensor returned by parametrization.right_inverse must have the same {kind} as module.{name}, "
-                "unless the "
-                f"`unsafe` flag is enabled.\nmodule.{name}.{kind}: {a}\nreturned {kind}: {b}"
+                f"unless the `unsafe` flag is enabled.\nmodule.{name}.{kind}: {a}\nreturned {kind}: {b}"
             )
 
 
@@ -320,8 +317,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     else:
         raise ValueError(
             "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a "
-            "sequence of "
-            "tensors."
+            "sequence of tensors."
         )
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]

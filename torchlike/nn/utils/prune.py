@@ -121,7 +121,7 @@ class PruningContainer(BasePruningMethod):
     """Several pruning methods on one tensor: each prunes what the ones before have left."""
 
     def __init__(self, *args: Any) -> None:
-        self._pruning_methods: tuple[BasePruningMethod, ...] = ()
+        self._pruning_methods: tuple[Any, ...] = ()
         if len(args) == 1:
             self._tensor_name = args[0]._tensor_name
         for method in args:
@@ -135,10 +135,9 @@ class PruningContainer(BasePruningMethod):
             if self._tensor_name != method._tensor_name:
                 raise ValueError(
                     f"Can only add pruning methods acting on the parameter named '{self._tensor_name}' to "
-                    "PruningContainer "
-                    f"{self}. Found '{method._tensor_name}'"
+                    f"PruningContainer {self}. Found '{method._tensor_name}'"
                 )
-        self._pruning_methods += (method,)  # type: ignore[assignment]
+        self._pruning_methods += (method,)
 
     def __len__(self) -> int:
         return len(self._pruning_methods)
@@ -431,7 +430,7 @@ def _validate_pruning_amount_init(amount: Any) -> None:
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     if isinstance(amount, numbers.Integral):
-        valid = amount >= 0
+        valid = int(amount) >= 0
     else:
         valid = 0.0 <= float(amount) <= 1.0
     if not valid:

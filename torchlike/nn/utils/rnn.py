@@ -52,9 +52,8 @@ class PackedSequence(PackedSequence_):
         elif batch_sizes.device.type != "cpu":
             raise ValueError(
                 "batch_sizes should always be on CPU. Instances of PackedSequence should never be created manually. "
-                "They "
-                "should be instantiated by functions like pack_sequence and pack_padded_sequences in nn.utils.rnn. "
-                "https://pytorch.org/docs/stable/nn.html#torch.nn.utils.rnn.pack_sequence"
+                "They should be instantiated by functions like pack_sequence and pack_padded_sequences in "
+                "nn.utils.rnn. https://pytorch.org/docs/stable/nn.html#torch.nn.utils.rnn.pack_sequence"
             )
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
@@ -178,8 +177,7 @@ def pack_padded_sequence(
         raise RuntimeError(
             "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
             "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if "
-            "you do not "
-            "need ONNX exportability."
+            "you do not need ONNX exportability."
         )
     steps = np.arange(sizes[0])
     batch_sizes = (sizes[None, :] > steps[:, None]).sum(1)
@@ -251,7 +249,7 @@ def pad_sequence(
         raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     first = sequences[0]
     longest = max(s.size(0) for s in sequences)
-    known = [_known(s) for s in sequences]
+    known: list[Any] = [_known(s) for s in sequences]
     if all(array is not None and array.shape[1:] == known[0].shape[1:] for array in known):
         # Data preparation: done at once, so that it is no part of what follows.
         batch = np.full((len(known), longest, *first.shape[1:]), padding_value, first._aval.dtype.np)

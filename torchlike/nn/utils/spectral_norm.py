@@ -82,8 +82,7 @@ class SpectralNorm:
         if isinstance(weight, UninitializedParameter):
             raise ValueError(
                 "The module passed to `SpectralNorm` can't have uninitialized parameters. Make sure to run the "
-                "dummy forward "
-                "before applying spectral normalization"
+                "dummy forward before applying spectral normalization"
             )
         with torch.no_grad():
             rows, columns = hook.reshape_weight_to_matrix(weight).size()

@@ -10,8 +10,8 @@ from torchlike._src.tensor.creation import check_layout as _check_layout
 from torchlike._src.tensor.creation import from_array as _from_array
 
 __all__ = [
-    "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann", "kaiser",
-    "nuttall",
+    "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann",
+    "kaiser", "nuttall",
 ]  # fmt: skip
 
 
@@ -105,7 +105,9 @@ def hamming(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=
 
 def hann(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """general_hamming with alpha 0.5."""
-    return general_hamming(M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    return general_hamming(
+        M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
 
 
 def blackman(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):

@@ -154,8 +154,8 @@ def _gather(em: Emitter, eqn: Any, x: Ref, indices: Ref) -> Ref:
         wanted[position] = ("batch", i)
     for d, position in zip(window_dims, offset_dims):
         wanted[position] = ("window", d)
-    order: tuple[int, ...] | None = tuple(produced.index(w) for w in wanted)
-    order = None if order == tuple(range(len(shape))) else order
+    places = tuple(produced.index(w) for w in wanted)
+    order = None if places == tuple(range(len(shape))) else places
     bad_shape = tuple(n if i in batch_positions else 1 for i, n in enumerate(shape))
 
     def gather(x: Any, indices: Any) -> np.ndarray:
@@ -261,12 +261,8 @@ def _scatter(em: Emitter, eqn: Any, x: Ref, indices: Ref, updates: Ref) -> Ref:
         return em.call(_write_once(plan, shape, tuple(windows), combine), (x, indices, updates), shape, dtype)
 
     by_dim = dict(zip(window_dims, update_window))
-    order: tuple[int, ...] | None = (
-        *batch_positions,
-        *[by_dim[d] for d in plan.windowed],
-        *[by_dim[d] for d in plan.whole],
-    )
-    order = None if order == tuple(range(len(order))) else order
+    places = (*batch_positions, *[by_dim[d] for d in plan.windowed], *[by_dim[d] for d in plan.whole])
+    order = None if places == tuple(range(len(places))) else places
     rows, columns_count = math.prod(plan.table_dims), math.prod(plan.whole_shape)
     entries = math.prod(plan.batch) * math.prod(plan.window_shape)
     inverse = None if plan.identity else tuple(int(i) for i in np.argsort(plan.permutation))
