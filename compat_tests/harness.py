@@ -1,4 +1,4 @@
-"""What a file of cases needs: the `case` decorator and helpers that turn behaviour into comparable values."""
+"""What a file of cases needs: the `case` decorator and functions that turn behaviour into comparable values."""
 
 import contextlib
 import importlib.util
@@ -154,7 +154,7 @@ def run_case(one: Case, torch: Any, mode: str = "default") -> Any:
             return encode(one(torch), torch)
 
 
-# ------------------------------------------------------------------ helpers for cases
+# ------------------------------------------------------------------ for cases to use
 
 
 def data(shape: int | Sequence[int], dtype: str = "float32", seed: int = 0) -> np.ndarray:

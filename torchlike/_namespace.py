@@ -1,6 +1,7 @@
 """What `torchlike` (and, through the alias, `torch`) contains: put together here, defined elsewhere."""
 
 import sys as _sys
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from torchlike._src.alias import TORCH_VERSION as __version__
@@ -35,7 +36,14 @@ from torchlike import (  # noqa: E402
 )
 from torchlike.serialization import load, save  # noqa: E402
 
-__all__ = [n for n in globals() if not n.startswith("_")] + ["__version__"]
+if _TYPE_CHECKING:  # the classes that hints name; the functions are generated
+    from torchlike._src.core.device import device
+    from torchlike._src.core.dtype import dtype
+    from torchlike._src.core.size import Size
+    from torchlike._src.tensor.random import Generator
+    from torchlike._src.tensor.tensor import Tensor
+else:  # type checkers read the imports; of an `__all__` that is computed, nothing
+    __all__ = [n for n in globals() if not n.startswith("_")] + ["__version__"]
 _: _Any = (
     direct_mode, report, stats, synchronize, _assemble, amp, autograd, backends, cuda, nn, optim, random, return_types,
     types, utils, version, masked, serialization, signal, load, save,

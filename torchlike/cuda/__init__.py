@@ -11,9 +11,9 @@ from torchlike.cuda import memory, nvtx, random, streams
 from torchlike.cuda._device import NO_CUDA as _NO_CUDA
 from torchlike.cuda._device import gpu as _gpu
 from torchlike.cuda._device import index as _index
-from torchlike.cuda.memory import *  # noqa: F403
-from torchlike.cuda.random import *  # noqa: F403
-from torchlike.cuda.streams import *  # noqa: F403
+from torchlike.cuda.memory import *
+from torchlike.cuda.random import *
+from torchlike.cuda.streams import *
 
 OutOfMemoryError = _names("torch")["OutOfMemoryError"]
 AcceleratorError = _names("torch")["AcceleratorError"]
@@ -72,7 +72,7 @@ def set_device(device: Any) -> None:
         raise NotImplementedError("torchlike: cuda.set_device to a device other than 0; pass device= explicitly")
 
 
-class device:  # noqa: N801 - PyTorch's name
+class device:
     """`with torch.cuda.device(0)`: only device 0 can be current; a negative index changes nothing."""
 
     def __init__(self, device: Any) -> None:
@@ -90,7 +90,7 @@ class device:  # noqa: N801 - PyTorch's name
         return False
 
 
-class device_of(device):  # noqa: N801 - PyTorch's name
+class device_of(device):
     """A context with the device of a tensor; a tensor on the CPU changes nothing."""
 
     def __init__(self, obj: Any) -> None:
@@ -224,7 +224,7 @@ def _legacy() -> None:
 
 _legacy()
 
-from torchlike.cuda import amp as amp  # noqa: E402 - it asks this module whether there is a GPU
+from torchlike.cuda import amp as amp
 
 __all__ = sorted(n for n in globals() if not n.startswith("_") and n not in ("Any",))
 _ = random, streams, nvtx

@@ -26,8 +26,7 @@ def _mvdigamma(x: Any, p: int) -> Any:
 
 class Wishart(ExponentialFamily):
     """Random positive definite matrices (..., p, p): the scatter of `df` normal vectors (df > p - 1, not
-    necessarily whole)
-    with one of `covariance_matrix`, `precision_matrix` and `scale_tril`."""
+    necessarily whole) with one of `covariance_matrix`, `precision_matrix` and `scale_tril`."""
 
     support = constraints.positive_definite
     has_rsample = True

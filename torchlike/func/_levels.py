@@ -9,6 +9,7 @@ the step's program like any other operation.
 On the tape, an operation that mixes batched and other operands is a `LevelKernel`: its gradient for an operand that
 all samples share is summed over the samples."""
 
+import functools
 import itertools
 import sys
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ import jax.numpy as jnp
 from torchlike._src.autograd.grad_mode import MODE
 from torchlike._src.autograd.tape import Node, WholePullback
 from torchlike._src.core.aval import Aval
-from torchlike._src.engine import Value, record
+from torchlike._src.engine import Value, host_array, record
 from torchlike._src.engine import direct as direct_engine
 from torchlike._src.ops.declare import Kernel, Pullback, RawOp
 from torchlike._src.tensor.call import record_taped
@@ -68,15 +69,21 @@ class Level:
 
 
 class Batched:
-    """The array of a batched value: the physical value, whose first dims belong to `levels`, outermost first."""
+    """The array of a batched value: the physical value, whose first dims belong to `levels`, outermost first.
 
-    __slots__ = ("levels", "value")
+    `home` has these and more levels: at the others, all samples happen to hold the same, but each has its own. What is
+    differentiated inside of vmap is such a value: its gradients are per sample, and nothing is computed twice."""
 
-    def __init__(self, levels: tuple[Level, ...], value: Value) -> None:
+    __slots__ = ("home", "levels", "value")
+
+    def __init__(self, levels: tuple[Level, ...], value: Value, home: tuple[Level, ...]) -> None:
         self.levels = levels
         self.value = value
+        self.home = home
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self.levels:
+            return host_array(self.value)
         frame = sys._getframe(1)
         for _ in range(8):
             if frame is None:
@@ -92,10 +99,28 @@ class Batched:
 
 
 def levels_of(x: Any) -> tuple[Level, ...]:
-    """The levels that a value is batched at; () for numbers and other values."""
+    """The levels whose samples lie side by side in a value; () for numbers and other values."""
     if type(x) is Value and type(x.array) is Batched:
         return x.array.levels
     return ()
+
+
+def home_of(x: Any) -> tuple[Level, ...]:
+    """The levels each of whose samples has a value of its own."""
+    if type(x) is Value and type(x.array) is Batched:
+        return x.array.home
+    return ()
+
+
+def physical_of(x: Any) -> Any:
+    """What the recorder knows of a value; numbers as they are."""
+    return x.array.value if type(x) is Value and type(x.array) is Batched else x
+
+
+def at_home(v: Value, levels: Sequence[Level]) -> Value:
+    """`v` as a value that each sample of these levels has for itself."""
+    home = order((*home_of(v), *levels))
+    return _rebatched(v.aval, levels_of(v), physical_of(v), home)
 
 
 def order(levels: Any) -> tuple[Level, ...]:
@@ -136,27 +161,30 @@ def _scaled(x: Any, scale: int) -> Any:
 
 def run(op: Any, static: tuple, operands: Sequence) -> tuple[Any, list[Value]]:
     """The recorder's way for operands that are no plain arrays: (kernel, results)."""
-    found = [levels_of(x) for x in operands]
+    found = [home_of(x) for x in operands]
     if not any(found):
         return direct_engine.run(op, static, operands)
     if type(op) is LevelPullback:
         return op.run(operands, found)
-    kernel, outs = _batched(op, static, operands, found)
-    top = order(itertools.chain.from_iterable(found))
-    if all(type(x) is not Value or len(of) == len(top) for x, of in zip(operands, found, strict=True)):
+    home = order(itertools.chain.from_iterable(found))
+    kernel, outs = _batched(op, static, operands, home)
+    if all(type(x) is not Value or len(of) == len(home) for x, of in zip(operands, found, strict=True)):
         return kernel, outs
-    return LevelKernel(kernel, top, tuple(found)), outs
+    return LevelKernel(kernel, home, tuple(found)), outs
 
 
-def _batched(op: Any, static: tuple, operands: Sequence, found: list) -> tuple[Any, list[Value]]:
+def _batched(op: Any, static: tuple, operands: Sequence, home: tuple) -> tuple[Any, list[Value]]:
     """One operation on physical values, its results batched at all levels of its operands."""
-    kernel = recorder.kernel_of(op, static, recorder.const_avals(operands))
+    physical = [physical_of(x) for x in operands]
+    found = [levels_of(x) for x in operands]
     top = order(itertools.chain.from_iterable(found))
-    masks = tuple(tuple(level in of for level in top) for of in found)
-    sizes = tuple(level.size for level in top)
-    physical = [x.array.value if of else x for x, of in zip(operands, found, strict=True)]
-    outs = record(VMAP, (kernel, masks, sizes), physical)
-    return kernel, [Value(a, Batched(top, v)) for a, v in zip(kernel.outs, outs, strict=True)]
+    kernel = recorder.kernel_of(op, static, recorder.const_avals(operands))
+    if top:
+        masks = tuple(tuple(level in of for level in top) for of in found)
+        outs = record(VMAP, (kernel, masks, tuple(level.size for level in top)), physical)
+    else:
+        outs = record(op, static, physical)
+    return kernel, [Value(a, Batched(top, v, home)) for a, v in zip(kernel.outs, outs, strict=True)]
 
 
 # -- gradients ------------------------------------------------------------------------------------------------
@@ -229,10 +257,9 @@ class LevelPullback(RawOp):
 
     def run(self, operands: Sequence, found: list) -> tuple[Any, list[Value]]:
         """On batched values: the gradient for each sample, summed for operands that samples share."""
-        kernel, outs = _batched(self.base, (), operands, found)
-        top = order(itertools.chain(self.forward.levels, *found))
+        kernel, outs = _batched(self.base, (), operands, order(itertools.chain.from_iterable(found)))
         results = [_reduced(v, m) for v, m in zip(outs, self.missing, strict=True)]
-        return LevelKernel(kernel, top, tuple(found)), results
+        return LevelKernel(kernel, order(itertools.chain(self.forward.levels, *found)), tuple(found)), results
 
 
 def _product(numbers: Any) -> int:
@@ -249,15 +276,15 @@ def _reduced(v: Value, missing: tuple[Level, ...]) -> Value:
     levels = levels_of(v)
     axes = tuple(k for k, level in enumerate(levels) if level in missing)
     scale = _product(level.size for level in missing if level not in levels)
-    if not axes and scale == 1:
-        return v
-    inner = v.array.value if levels else v
-    out = record(REDUCE, (("axes", axes), ("scale", scale)), (inner,))[0]
-    return _rebatched(v.aval, tuple(level for level in levels if level not in missing), out)
+    physical = physical_of(v)
+    if axes or scale != 1:
+        physical = record(REDUCE, (("axes", axes), ("scale", scale)), (physical,))[0]
+    home = tuple(level for level in home_of(v) if level not in missing)
+    return _rebatched(v.aval, tuple(level for level in levels if level not in missing), physical, home)
 
 
-def _rebatched(logical: Aval, levels: tuple[Level, ...], physical: Value) -> Value:
-    return Value(logical, Batched(levels, physical)) if levels else physical
+def _rebatched(logical: Aval, levels: tuple[Level, ...], physical: Value, home: tuple[Level, ...]) -> Value:
+    return Value(logical, Batched(levels, physical, home)) if home else physical
 
 
 # -- entering and leaving a level ------------------------------------------------------------------------------
@@ -270,24 +297,24 @@ def _moved(v: Value, source: int, target: int) -> Value:
 def enter_value(v: Value, level: Level, dim: int) -> Value:
     """`v` with its dim `dim` hidden."""
     levels = levels_of(v)
-    shape = v.aval.shape
+    shape = tuple(v.aval.shape)
     after = order((*levels, level))
-    physical = v.array.value if levels else v
-    physical = _moved(physical, len(levels) + dim, after.index(level))
-    return Value(v.aval.with_shape(shape[:dim] + shape[dim + 1 :]), Batched(after, physical))
+    physical = _moved(physical_of(v), len(levels) + dim, after.index(level))
+    logical = v.aval.with_shape(shape[:dim] + shape[dim + 1 :])
+    return Value(logical, Batched(after, physical, order((*home_of(v), level))))
 
 
 def leave_value(v: Value, level: Level, dim: int) -> Value:
     """The samples of `v` along a visible dim `dim`."""
     levels = levels_of(v)
+    home = tuple(x for x in home_of(v) if x is not level)
     shape = tuple(v.aval.shape)
     logical = v.aval.with_shape((*shape[:dim], level.size, *shape[dim:]))
     if level not in levels:
-        physical = v.array.value if levels else v
         static = (("axis", len(levels) + dim), ("size", level.size))
-        return _rebatched(logical, levels, record(EXPAND, static, (physical,))[0])
+        return _rebatched(logical, levels, record(EXPAND, static, (physical_of(v),))[0], home)
     rest = tuple(x for x in levels if x is not level)
-    return _rebatched(logical, rest, _moved(v.array.value, levels.index(level), len(rest) + dim))
+    return _rebatched(logical, rest, _moved(physical_of(v), levels.index(level), len(rest) + dim), home)
 
 
 def shared_value(v: Value, level: Level) -> Value:
@@ -352,7 +379,7 @@ def enter(t: Tensor, level: Level, dim: int) -> Tensor:
 def leave(t: Tensor, level: Level, dim: int) -> Tensor:
     """The samples along dim `dim`; copies of `t` if it is the same for all."""
     v = t._read()
-    batched = level in levels_of(v)
+    batched = level in home_of(v)
     return _taped(t, leave_value(v, level, dim), LeaveBackward, level=level, dim=dim, batched=batched)
 
 
@@ -367,4 +394,29 @@ def is_batched(t: Any, level: Level | None = None) -> bool:
     return bool(levels) if level is None else level in levels
 
 
-recorder.direct_hook = run
+def shown(t: Tensor) -> str:
+    """A batched tensor as it prints."""
+    v = t._read()
+    levels = levels_of(v)
+    text = repr(wrap(v.array.value) if not levels else leave(t.detach(), levels[-1], 0))
+    if not levels:
+        return text
+    inner = "\n".join("    " + line for line in text.split("\n"))
+    return f"BatchedTensor(lvl={len(home_of(v))}, bdim=0, value=\n{inner}\n)"
+
+
+def _install() -> None:
+    """Let the recorder and printing know of batched values."""
+    plain = Tensor.__repr__
+
+    @functools.wraps(plain)
+    def representation(self: Tensor, **kwargs: Any) -> str:
+        if self._aval.device.type != "meta" and type(self._read().array) is Batched:
+            return shown(self)
+        return plain(self, **kwargs)
+
+    Tensor.__repr__ = representation  # type: ignore[method-assign]
+    recorder.direct_hook = run
+
+
+_install()

@@ -9,7 +9,7 @@ from torchlike._src.tensor.call import write
 from torchlike._src.tensor.composite_vmap import STACK
 from torchlike._src.tensor.namespace import torch
 from torchlike._src.tensor.tensor import TensorBase
-from torchlike.func._levels import Level, enter, is_batched, leave
+from torchlike.func._levels import Level, enter, home_of, is_batched, leave
 from torchlike.func._tree import LEAF, Spec, broadcast, flatten, unflatten
 
 RANDOMNESS = ("error", "different", "same")
@@ -94,7 +94,7 @@ def _leave(func: Any, x: Any, level: Level, dim: int | None) -> Any:
     if dim is None:
         if isinstance(x, TensorBase) and is_batched(x, level):
             raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
-        return x
+        return leave(x, level, 0)[0] if isinstance(x, TensorBase) and level in home_of(x._read()) else x
     if not isinstance(x, TensorBase):
         raise ValueError(
             f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x)}. Did you mean to set out_dims= to None "

@@ -89,8 +89,7 @@ def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
     """Draw from N(mean, std²) restricted to [a, b], by rejection: of normal draws while most are inside, of uniform
-    ones
-    otherwise. Every round draws for the whole tensor."""
+    ones otherwise. Every round draws for the whole tensor."""
     if tensor.is_meta:
         return tensor
     if mean < a - 2 * std or mean > b + 2 * std:

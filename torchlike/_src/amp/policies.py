@@ -18,21 +18,19 @@ def _table(**classes: str) -> dict[str, str]:
 CPU = _table(
     lower="""
         conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d mm bmm matmul linear addmm
-        addbmm
-        baddbmm vecdot prelu scaled_dot_product_attention
+        addbmm baddbmm vecdot prelu scaled_dot_product_attention
     """,
     float32="""
         avg_pool3d max_pool3d adaptive_avg_pool3d adaptive_max_pool3d max_unpool2d max_unpool3d fractional_max_pool2d
         fractional_max_pool3d binary_cross_entropy binary_cross_entropy_with_logits grid_sample grid_sampler
-        grid_sampler_2d grid_sampler_3d
-        polar prod quantile nanquantile stft cdist trace view_as_complex
+        grid_sampler_2d grid_sampler_3d polar prod quantile nanquantile stft cdist trace view_as_complex
         cholesky cholesky_inverse cholesky_solve inverse lu_solve orgqr ormqr pinverse geqrf qr svd triangular_solve
         mse_loss l1_loss smooth_l1_loss huber_loss nll_loss nll_loss2d cross_entropy cross_entropy_loss ctc_loss kl_div
         poisson_nll_loss soft_margin_loss multi_margin_loss multilabel_margin_loss margin_ranking_loss
         hinge_embedding_loss cosine_embedding_loss triplet_margin_loss
         fft.fft fft.ifft fft.fft2 fft.ifft2 fft.fftn fft.ifftn fft.rfft fft.irfft fft.rfft2 fft.irfft2 fft.rfftn
-        fft.irfftn fft.hfft fft.ihfft
-        linalg.cholesky linalg.cholesky_ex linalg.cond linalg.eig linalg.eigh linalg.eigvals linalg.eigvalsh
+        fft.irfftn fft.hfft fft.ihfft linalg.cholesky linalg.cholesky_ex linalg.cond linalg.eig linalg.eigh
+        linalg.eigvals linalg.eigvalsh
         linalg.householder_product linalg.inv linalg.inv_ex linalg.lstsq linalg.matrix_rank linalg.qr linalg.solve
         linalg.svd linalg.svdvals linalg.tensorinv linalg.tensorsolve
         fake_quantize_per_tensor_affine

@@ -19,8 +19,6 @@ from torchlike._src.core.aval import Aval
 from torchlike._src.engine import backend, report, stats
 from torchlike._src.engine.values import TreeNode
 
-NUMBER_NP = {"f": np.float64, "i": np.int64, "b": np.int64, "c": np.complex128}
-
 
 class Entry:
     """One operation of a plan: its kernel and where its operands come from."""

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
-from torchlike._src.core.aval import Aval
 from torchlike._src.engine import stats
 from torchlike._src.engine.values import MAX_LOOSE_DEPTH, Trace, TreeNode, Value
 
@@ -284,7 +283,3 @@ def user_line() -> str:
 
 def const_avals(operands: Sequence) -> tuple:
     return tuple(x.aval if type(x) is Value else NUMBERS[type(x)] for x in operands)
-
-
-def is_aval(x: Any) -> bool:
-    return type(x) is Aval

@@ -169,6 +169,8 @@ def _adaptive_max_dim(x: Any, index: Any, dim: int, out: int, factor: int) -> tu
 def _scatter_spatial(g: Any, indices: Any, shape: tuple, n: int, add: bool) -> Any:
     """Puts g at flat spatial positions `indices` of zeros of `shape`."""
     rows = math.prod(shape[: len(shape) - n])
+    if not rows:
+        return jnp.zeros(shape, g.dtype)
     flat = indices.reshape(rows, -1)
     row = lax.broadcasted_iota(flat.dtype, flat.shape, 0)
     zeros = jnp.zeros((rows, math.prod(shape[len(shape) - n :])), g.dtype)

@@ -144,12 +144,12 @@ def fit_output(g: Any, shape: tuple, kernel: tuple, c: Config) -> Any:
     return lax.pad(g, jnp.zeros((), g.dtype), config)
 
 
-def forward(x: Any, w: Any, c: Config) -> Any:
-    """(N, C, *sizes), (O, C / groups, *kernel) -> (N, O, *out)."""
+def forward(x: Any, w: Any, c: Config, bias: Any = None) -> Any:
+    """(N, C, *sizes), (O, C / groups, *kernel), (O,) or None -> (N, O, *out)."""
     kernel = w.shape[2:]
     out = conv_sizes(x.shape[2:], kernel, c)
     if 0 in x.shape or 0 in w.shape or 0 in out:
-        return jnp.zeros((x.shape[0], w.shape[0], *out), x.dtype)
+        return add_bias(jnp.zeros((x.shape[0], w.shape[0], *out), x.dtype), bias, x.dtype)
     dtype = x.dtype
     x, w = wide(x), wide(w)
     k = kind(w.shape, c)
@@ -164,6 +164,13 @@ def forward(x: Any, w: Any, c: Config) -> Any:
             y = part if y is None else y + part
     else:
         y = xla_conv(x, w, c)
+    return add_bias(y, bias, dtype)
+
+
+def add_bias(y: Any, bias: Any, dtype: Any) -> Any:
+    """y plus a bias per channel, in y's precision, rounded once to dtype."""
+    if bias is not None:
+        y = y + _per_channel(bias.astype(y.dtype), y.ndim - 2)
     return y.astype(dtype)
 
 
@@ -384,9 +391,7 @@ def _check_channels(x_shape: tuple, w: Aval, b: Aval | None, groups: int, transp
 def _convolve(x: Any, w: Any, b: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     n = w.ndim - 2
     unbatched = x.ndim == n + 1
-    y = forward(x[None] if unbatched else x, w, config(w.shape[2:], stride, padding, dilation, groups))
-    if b is not None:
-        y = y + _per_channel(b, n)
+    y = forward(x[None] if unbatched else x, w, config(w.shape[2:], stride, padding, dilation, groups), b)
     return y[0] if unbatched else y
 
 
@@ -475,9 +480,9 @@ def _transpose(
     x = x[None] if unbatched else x
     c = config(w.shape[2:], stride, padding, dilation, groups)
     out = transposed_sizes(x.shape[2:], w.shape[2:], c, _tuple(output_padding, n))
-    y = input_gradient(x, w, (x.shape[0], w.shape[1] * groups, *out), c)
-    if b is not None:
-        y = y + _per_channel(b, n)
+    dtype = x.dtype
+    x, w = wide(x), wide(w)
+    y = add_bias(input_gradient(x, w, (x.shape[0], w.shape[1] * groups, *out), c), b, dtype)
     return y[0] if unbatched else y
 
 

@@ -174,9 +174,6 @@ def embedding(weight: T, indices: T, padding_idx=-1, scale_grad_by_freq=False, s
     return take_rows(weight, 0, indices.reshape(-1)).reshape((*indices.shape, weight.shape[1]))
 
 
-BAG_MODES = ("sum", "mean", "max")
-
-
 def _bag_check(
     weight: Aval, indices: Aval, offsets: Aval, per_sample_weights: Any, mode: int, sparse: bool, **_: Any
 ) -> None:

@@ -367,8 +367,9 @@ def check_multi_margin(input: Aval, target: Aval, weight: Aval | None, p: int, m
         )
     if target.dtype is not INT64:
         raise RuntimeError(f"expected scalar type Long but found {target.dtype.scalar_name}")
-    if weight is not None and (weight.ndim > 1 or weight.numel != input.shape[-1]):
-        raise RuntimeError(f"inconsistent weight size, expected {input.shape[-1]} but got {shape_text(weight.shape)}")
+    classes = input.shape[-1] if input.ndim else 1
+    if weight is not None and (weight.ndim > 1 or weight.numel != classes):
+        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {shape_text(weight.shape)}")
 
 
 def _margins(x: Any, t: Any, weight: Any, p: int, margin: Any) -> tuple[Any, Any, Any]:

@@ -502,7 +502,11 @@ def linear_grad_weight(g: Any, input: Any, weight_aval: Aval) -> Any:
 )
 def linear(input: T, weight: T, bias: TO = None):
     """(..., in), (out, in), (out,) -> (..., out): `input @ weight.T + bias`."""
-    out = dot(input, weight, ((input.ndim - 1,), (weight.ndim - 1,)))
+    contract = ((input.ndim - 1,), (weight.ndim - 1,))
+    if bias is not None and input.dtype.name in HALF:  # half types: one rounding, after the bias
+        wide = lax.dot_general(input, weight, (contract, ((), ())), preferred_element_type=jnp.float32)
+        return (wide + bias.astype(jnp.float32)).astype(input.dtype)
+    out = dot(input, weight, contract)
     return out if bias is None else out + bias
 
 

@@ -119,9 +119,6 @@ def _float_power(input: TS, exponent: TS):
 
 # -- a fixed exponent -------------------------------------------------------------------------------------------
 
-SPECIAL_EXPONENTS = (0, 1, 2, 3, -1, -2, 0.5, -0.5)
-"""The exponents that have a form of their own (`_pow_static`)."""
-
 
 def fixed_power(x: Any, exponent: Any) -> Any:
     """x ** exponent for a Python number."""

@@ -120,8 +120,6 @@ def channel_shuffle(input: T, groups):
 # Each spatial dim has its own rows of source positions and weights, computed here in the element type's arithmetic
 # (float32, or float64 for double) as PyTorch's kernels do, because rounding decides which pixel is nearest.
 
-GATHER_TAPS = 4
-
 
 def _real(dtype: Any) -> Any:
     return np.float64 if dtype == np.float64 else np.float32

@@ -42,12 +42,12 @@ _DEFAULT_PRECISION_LOST = (
 
 def scalar_name(dtype: np.dtype) -> str:
     """PyTorch's scalar type name (``Float``, ``Long``, ...)."""
-    return _NAMES[dtype][0]
+    return _NAMES[dtype][0] if dtype in _NAMES else dtype.name.capitalize()
 
 
 def cpp_name(dtype: np.dtype) -> str:
     """The C++ type name that range errors show (``unsigned char``, ``c10::Half``, ...)."""
-    return _NAMES[dtype][1]
+    return _NAMES[dtype][1] if dtype in _NAMES else f"c10::{dtype.name.capitalize()}"
 
 
 def shown(value: float) -> str:

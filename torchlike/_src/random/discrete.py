@@ -298,6 +298,16 @@ def multinomial(gen: HostGenerator, weights: Array, num_samples: int, replacemen
     Raises:
         RuntimeError: wrong dimensions, counts or weights.
     """
+    check_multinomial(weights, num_samples, replacement)
+    if weights.ndim == 2 and weights.shape[0] == 0:
+        return np.empty((0, num_samples), np.int64)
+    if replacement and num_samples > 1:
+        return _with_replacement(gen, weights, num_samples)
+    return multinomial_scores(weights, exponential(gen, weights.shape, weights.dtype), num_samples)
+
+
+def check_multinomial(weights: Array, num_samples: int, replacement: bool) -> None:
+    """The conditions of ``multinomial`` that do not depend on a draw."""
     checks.require(weights.ndim in (1, 2), "prob_dist must be 1 or 2 dim")
     checks.require(
         weights.dtype in PRECISION,
@@ -309,10 +319,8 @@ def multinomial(gen: HostGenerator, weights: Array, num_samples: int, replacemen
         replacement or num_samples <= categories,
         "cannot sample n_sample > prob_dist.size(-1) samples without replacement",
     )
-    if weights.ndim == 2 and weights.shape[0] == 0:
-        return np.empty((0, num_samples), np.int64)
-    if replacement and num_samples > 1:
-        return _with_replacement(gen, weights, num_samples)
+    if weights.ndim == 2 and weights.shape[0] == 0 or replacement and num_samples > 1:
+        return
     checks.require(
         categories > 0,
         "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.",
@@ -323,7 +331,10 @@ def multinomial(gen: HostGenerator, weights: Array, num_samples: int, replacemen
         "probability tensor contains either `inf`, `nan` or element < 0",
     )
     checks.require(bool((wide.sum(-1) > 0).all()), "invalid multinomial distribution (sum of probabilities <= 0)")
-    noise = exponential(gen, weights.shape, weights.dtype)
+
+
+def multinomial_scores(weights: Array, noise: Array, num_samples: int) -> Array:
+    """The categories with the highest weight / noise, where ``noise`` is exponential."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = weights / noise
     if num_samples == 1:

@@ -56,10 +56,6 @@ def _roots(tensors: Sequence[Any], grads: Sequence[Any], create: bool, name: str
     return edges, values
 
 
-def _list(x: Any) -> list:
-    return [x] if isinstance(x, TensorBase) or x is None else list(x)
-
-
 def _given(x: Any, count: int) -> list:
     """grad_tensors / grad_outputs as one for each root."""
     if x is None:

@@ -21,10 +21,6 @@ from torchlike._src.tensor.boundary import parameter_written
 from torchlike._src.tensor.rebase import forbidden, regenerate, relative_steps
 from torchlike._src.tensor.tensor import NEW, Tensor, TensorBase, wrap
 
-TRUE1 = (True,)
-NEED2 = {(True, True): (True, True)}
-
-
 INFERENCE_SAVED = (
     "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
     "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "

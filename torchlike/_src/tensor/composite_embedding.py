@@ -21,6 +21,12 @@ def _padding(padding_idx: int | None, rows: int) -> int:
     return padding_idx
 
 
+def _refuse_sparse(name: str, weight: Any, sparse: bool) -> None:
+    """`sparse` is about the gradient alone."""
+    if sparse and weight.requires_grad and torch.is_grad_enabled():
+        raise NotImplementedError(f"{name} with sparse=True: sparse gradients are not supported; use sparse=False")
+
+
 def _renorm(weight: Any, indices: Any, max_norm: float, norm_type: float) -> None:
     """Scale the rows that are looked up to at most max_norm, in place."""
     with torch.no_grad():
@@ -40,7 +46,8 @@ def embedding(
     padding = _padding(padding_idx, weight.shape[0])
     if max_norm is not None:
         _renorm(weight, input, max_norm, norm_type)
-    return PUBLIC["embedding"](weight, input, padding, scale_grad_by_freq, sparse)
+    _refuse_sparse("embedding", weight, sparse)
+    return PUBLIC["embedding"](weight, input, padding, scale_grad_by_freq, False)
 
 
 @public("torch", name="embedding")
@@ -48,7 +55,8 @@ def torch_embedding(
     weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
 ) -> Any:
     """torch.embedding(weight, indices)."""
-    return PUBLIC["embedding"](weight, indices, padding_idx, scale_grad_by_freq, sparse)
+    _refuse_sparse("embedding", weight, sparse)
+    return PUBLIC["embedding"](weight, indices, padding_idx, scale_grad_by_freq, False)
 
 
 @public(NN)
@@ -124,9 +132,10 @@ def embedding_bag(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
             f"mode='{mode}'). Please open a feature request on GitHub."
         )
+    _refuse_sparse("embedding_bag", weight, sparse)
     padding = _padding(padding_idx, weight.shape[0])
     out = internal.embedding_bag(
         weight, input, offsets, per_sample_weights, mode=modes[mode], scale_grad_by_freq=scale_grad_by_freq,
-        sparse=sparse, include_last_offset=include_last_offset, padding_idx=padding,
+        sparse=False, include_last_offset=include_last_offset, padding_idx=padding,
     )  # fmt: skip
     return out[0] if isinstance(out, (tuple, list)) else out

@@ -370,7 +370,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     not_differentiable("multi_margin_loss", "weight", weight)
     result = internal.multi_margin_loss(input, target, weight, p=int(p), margin=margin, reduction=reduction)
     values = known(target)
-    if values is not None and values.size and not (values.min() >= 0 and values.max() < input.shape[-1]):
+    if values is not None and values.size and not (values.min() >= 0 and values.max() < (input.shape[-1] if input.dim() else 1)):
         raise RuntimeError("target out of range")
     return result
 
@@ -381,7 +381,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     reduction = check_reduction(legacy_reduction(size_average, reduce, reduction))
     result = internal.multilabel_margin_loss(input, target, reduction=reduction)
     values = known(target)
-    if values is not None and values.size and not (values.min() >= -1 and values.max() < input.shape[-1]):
+    if values is not None and values.size and not (values.min() >= -1 and values.max() < (input.shape[-1] if input.dim() else 1)):
         raise RuntimeError("argument #2 'target' is out of range")
     return result
 
@@ -598,13 +598,21 @@ def linear_cross_entropy(
     label_smoothing=0.0,
     options=None,
 ):
-    """cross_entropy(linear(input, linear_weight, linear_bias), target). XLA decides about memory; chunking options are
-    not implemented."""
-    if options is not None:
-        raise NotImplementedError("linear_cross_entropy: options (chunking) are not implemented")
-    if linear_weight.dim() != 2:
-        raise NotImplementedError("linear_cross_entropy: a linear_weight of more than two dims is not implemented")
-    logits = F.linear(input, linear_weight, linear_bias)
+    """cross_entropy(linear(input, linear_weight, linear_bias), target).
+
+    A linear_weight (C, d_1, ..., in) gives scores (N, C, d_1, ...). `options` say how PyTorch's kernel splits the batch to
+    save memory: that does not change the result, and XLA plans the memory of the whole program, so they change nothing
+    here but `acc_dtype`, which is not implemented."""
+    if options is not None and options.acc_dtype is not None:
+        raise NotImplementedError("linear_cross_entropy: options.acc_dtype is not implemented")
+    if linear_weight.dim() == 2:
+        logits = F.linear(input, linear_weight, linear_bias)
+    else:
+        flat = linear_bias if linear_bias is None or linear_bias.dim() < 2 else linear_bias.reshape(-1)
+        if flat is not None and flat.numel() != math.prod(linear_weight.shape[:-1]):
+            flat = flat.view(-1, *[1] * (linear_weight.dim() - 2)).expand(linear_weight.shape[:-1]).reshape(-1)
+        logits = F.linear(input, linear_weight.reshape(-1, linear_weight.shape[-1]), flat)
+        logits = logits.reshape(*input.shape[:-1], *linear_weight.shape[:-1])
     index = -100 if ignore_index is None else ignore_index
     return cross_entropy(
         logits, target, weight, ignore_index=index, reduction=reduction, label_smoothing=label_smoothing

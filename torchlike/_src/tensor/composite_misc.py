@@ -14,7 +14,7 @@ from torchlike._src.tensor.call import check_result, check_writable, reshape_sto
 from torchlike._src.tensor.composite import NN, internal, names, public
 from torchlike._src.tensor.creation import from_array
 from torchlike._src.tensor.namespace import torch
-from torchlike._src.tensor.publish import return_type, tensor_argument
+from torchlike._src.tensor.publish import PUBLIC, return_type, tensor_argument
 from torchlike._src.tensor.tensor import Tensor, TensorBase
 
 F = names(NN)
@@ -260,6 +260,14 @@ def embedding_renorm_(input, indices, max_norm, norm_type):
 
     _renorm(input, indices, max_norm, norm_type)
     return input
+
+
+@public(NN, "torch")
+def pairwise_distance(x1, x2, p=2.0, eps=1e-06, keepdim=False):
+    """The p-norm of x1 - x2 + eps along the last dim; real for complex tensors too."""
+    if x1._aval.dtype.is_complex or x2._aval.dtype.is_complex:
+        return names("torch.linalg")["vector_norm"](x1 - x2 + eps, p, -1, keepdim)
+    return PUBLIC["pairwise_distance"](x1, x2, p, eps, keepdim)
 
 
 # -- creation -----------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 from torchlike._src.core.errors import broadcast_shapes
 from torchlike._src.tensor.composite import NN, internal, public
 from torchlike._src.tensor.namespace import F, torch
+from torchlike._src.tensor.random import keep_mask, memory_order
 
 # -- normalisation --------------------------------------------------------------------------------------------
 
@@ -220,8 +221,16 @@ def scaled_dot_product_attention(
 
 def _keep_mask(shape: Any, like: Any, p: float) -> Any:
     """True where kept: the draws that PyTorch's kernel makes for this shape and dtype."""
-    with torch.no_grad():
-        return torch.empty(tuple(shape), dtype=like.dtype, device=like.device).bernoulli_(1 - p) != 0
+    return keep_mask(tuple(shape), like, p)
+
+
+def _keep_elements(input: Any, p: float) -> Any:
+    """True where kept, for each element, drawn in the order in which the elements lie in memory."""
+    order = memory_order(input)
+    if order is None or len(order) != input.dim():
+        return _keep_mask(input.shape, input, p)
+    keep = _keep_mask(tuple([input.shape[k] for k in order]), input, p)
+    return keep.permute(sorted(range(len(order)), key=order.__getitem__))
 
 
 def _check_p(p: float) -> None:
@@ -243,7 +252,7 @@ def _drop(input: Any, p: float, train: bool, feature: bool, alpha: bool) -> Any:
         return input
     if p == 1:
         return input.mul(torch.zeros((), dtype=input.dtype, device=input.device))
-    keep = _keep_mask(_feature_shape(input) if feature else input.shape, input, p)
+    keep = _keep_mask(_feature_shape(input), input, p) if feature else _keep_elements(input, p)
     apply = internal.alpha_dropout_apply if alpha else internal.dropout_apply
     return apply(input, keep, p=float(p))
 
@@ -280,9 +289,7 @@ def native_dropout(input, p, train):
     """(dropped out, mask): the mask is True where kept."""
     if train is False or input.numel() == 0:
         return input.clone(), torch.ones(input.shape, dtype=torch.bool)
-    if p == 1:
-        return input.mul(0.0), torch.zeros(input.shape, dtype=torch.bool)
-    keep = _keep_mask(input.shape, input, p)
+    keep = _keep_elements(input, p)  # also for p = 1, unlike dropout
     return internal.dropout_apply(input, keep, p=float(p)), keep
 
 

@@ -1,32 +1,59 @@
 """Random functions on tensors: PyTorch's CPU stream, drawn on the host at once. Draws never wait for a program, and
 what is drawn enters programs as data: a new mask never compiles anything."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from torchlike._src.autograd.grad_mode import MODE
 from torchlike._src.core import dtype as dt
+from torchlike._src.core.aval import aval
 from torchlike._src.core.device import device as Device
 from torchlike._src.core.dtype import default_dtype, require_numpy
-from torchlike._src.random import discrete, fills, rejection
+from torchlike._src.engine import META_ARRAY, Value
+from torchlike._src.ops.declare import RawOp
+from torchlike._src.random import discrete, fills, jax_stream, rejection
 from torchlike._src.random.generator import HostGenerator
-from torchlike._src.tensor.call import check_writable, write
-from torchlike._src.tensor.creation import check_layout, from_array
+from torchlike._src.tensor.call import apply, check_writable, resize_out, write
+from torchlike._src.tensor.creation import (
+    as_dtype,
+    check_layout,
+    finish,
+    from_array,
+    from_value,
+    resolve_device,
+    size_argument,
+)
+from torchlike._src.tensor.devices import gpus
 from torchlike._src.tensor.publish import PUBLIC
-from torchlike._src.tensor.tensor import Tensor, TensorBase
-from torchlike._src.tensor.views import geometry, sizes
+from torchlike._src.tensor.tensor import Tensor, TensorBase, wrap
+
+# -- generators ---------------------------------------------------------------------------------------------------------
 
 
 class Generator:
-    """A source of random numbers with PyTorch's CPU stream."""
+    """A source of random numbers with PyTorch's CPU stream, whatever its device."""
 
     __module__ = "torch._C"
+    __slots__ = ("_device", "_host")
 
     def __init__(self, device: Any = "cpu") -> None:
-        self.device = Device(device)
-        if self.device.type not in ("cpu", "cuda"):
-            raise RuntimeError(f"Device type {self.device.type.upper()} is not supported for torch.Generator() api.")
+        device = Device(device)
+        if device.type == "cpu":
+            device = CPU
+        elif device.type == "cuda":
+            if not gpus():
+                raise RuntimeError("Cannot get CUDA generator: this machine has no GPU that JAX can use.")
+        else:
+            raise RuntimeError(f"{device.type.upper()} device type not an accelerator.")
+        self._device = device
         self._host = HostGenerator()
+
+    @property
+    def device(self) -> Device:
+        """The device for whose tensors the generator is meant."""
+        return self._device
 
     def manual_seed(self, seed: int) -> "Generator":
         """Restart from a seed; returns the generator."""
@@ -56,33 +83,51 @@ class Generator:
 
     def clone_state(self) -> "Generator":
         """Another generator in the same state."""
-        out = Generator(self.device)
+        out = Generator(self._device)
         out._host.set_state(self._host.get_state())
         return out
 
-    graphsafe_get_state = clone_state
+    def get_offset(self) -> int:
+        """CPU streams have no offset."""
+        raise RuntimeError("CPU Generator does not use offset")
+
+    def set_offset(self, offset: int) -> None:
+        """CPU streams have no offset."""
+        raise RuntimeError("CPU Generator does not use offset")
+
+    def graphsafe_get_state(self) -> "Generator":
+        """For CUDA graphs only."""
+        raise NotImplementedError("graphsafe_get_state is not supported in this Generator")
+
+    def graphsafe_set_state(self, state: "Generator") -> "Generator":
+        """For CUDA graphs only."""
+        if not isinstance(state, Generator):
+            raise TypeError(f"expected a Generator, but got {type(state).__name__}")
+        raise NotImplementedError("graphsafe_set_state is not supported in this Generator")
 
     def __reduce__(self) -> tuple:
-        return _restore_generator, (str(self.device), self._host.get_state())
+        return _restored, (str(self._device), self._host.get_state())
 
 
-def _restore_generator(device: str, state: np.ndarray) -> Generator:
+def _restored(device: str, state: np.ndarray) -> Generator:
     out = Generator(device)
     out._host.set_state(state)
     return out
 
 
+CPU = Device("cpu")
 default_generator = Generator()
 default_generator.seed()
 HOST = default_generator._host
 
 
-def source(generator: Any) -> HostGenerator:
-    """The host generator to draw from."""
+def source(generator: Any, function: str | None = None) -> HostGenerator:
+    """The host generator to draw from; `function` names the caller in the TypeError for something else."""
     if generator is None:
         return HOST
     if not isinstance(generator, Generator):
-        raise TypeError(f"generator must be a torch.Generator, not {type(generator).__name__}")
+        what = f"{function}(): argument 'generator'" if function else "generator"
+        raise TypeError(f"{what} must be torch.Generator, not {type(generator).__name__}")
     return generator._host
 
 
@@ -111,64 +156,236 @@ def set_rng_state(new_state: Tensor) -> None:
     default_generator.set_state(new_state)
 
 
-# -- creation ----------------------------------------------------------------------------------------------------------
+# -- drawing ------------------------------------------------------------------------------------------------------------
 
 
-def _creation(name: str, draw: Any) -> Any:
+class Transform:
+    """The door for function transforms (vmap, jit).
+
+    While `under_transform` is set, every function that draws a given shape calls it, instead of drawing, as
+    `under_transform(draw, shape, dtype, device) -> Tensor`. draw(shape) makes a NumPy array of that logical shape and
+    moves the generator, so that a transform can draw once ("same"), with a batch dim in front ("different"), refuse
+    ("error"), or draw from a JAX key of its own where a host draw would be frozen into a traced program. Functions of
+    probabilities or rates given as tensors read these, except `bernoulli`, which is a draw and a comparison."""
+
+    under_transform: Callable[[Callable[[tuple], np.ndarray], tuple, Any, Any], Tensor] | None = None
+
+
+def under_transform(hook: Callable | None) -> Callable | None:
+    """Set `Transform.under_transform`; returns what it was, to be put back."""
+    before, Transform.under_transform = Transform.under_transform, hook
+    return before
+
+
+class Kind:
+    """A distribution: the host's fill, the kernel of the other stream, whether memory layout changes the numbers."""
+
+    __slots__ = ("host", "kernel", "layout_matters")
+
+    def __init__(self, host: Callable, kernel: Callable | None = None, layout_matters: bool = False) -> None:
+        self.host, self.layout_matters = host, layout_matters
+        self.kernel = None
+        if kernel is not None:
+            self.kernel = RawOp(kernel, f"random_{kernel.__name__}")
+            self.kernel.differentiable = False
+
+
+UNIFORM = Kind(fills.uniform, jax_stream.uniform)
+NORMAL = Kind(fills.normal, jax_stream.normal, layout_matters=True)
+BERNOULLI = Kind(discrete.bernoulli_p, jax_stream.bernoulli)
+EXPONENTIAL = Kind(fills.exponential, jax_stream.exponential)
+CAUCHY, LOG_NORMAL, GEOMETRIC = Kind(fills.cauchy), Kind(fills.log_normal), Kind(fills.geometric)
+
+
+def _randint_host(gen: HostGenerator, shape: tuple, dtype: np.dtype, low: int, high: int) -> np.ndarray:
+    return discrete.randint(gen, low, high, shape, dtype)
+
+
+RANDINT = Kind(_randint_host)
+RANDOM = Kind(discrete.random_)
+
+
+def drawn(
+    kind: Kind, gen: HostGenerator, shape: tuple, dtype: Any, device: Device, args: tuple = (), order: Any = None
+) -> Tensor:
+    """New random numbers of a logical shape, drawn in the memory order `order` (outermost dim first; None: row-major).
+
+    Not for the meta device."""
+    target = require_numpy(dtype)
+    options = {"scalar_path": True} if kind.layout_matters and order is not None else {}
+
+    def draw(shape: tuple) -> np.ndarray:
+        if order is None or len(shape) != len(order):
+            return kind.host(gen, shape, target, *args, **options)
+        array = kind.host(gen, tuple([shape[k] for k in order]), target, *args, **options)
+        return np.ascontiguousarray(array.transpose(np.argsort(order)))
+
+    if Transform.under_transform is not None:
+        return Transform.under_transform(draw, shape, dtype, device)
+    if jax_stream.Choice.enabled and kind.kernel is not None and (dtype.is_floating_point or kind is BERNOULLI):
+        kind.host(gen, (0,), target, *args, **options)  # checks the arguments; an empty draw moves nothing
+        key = from_array(jax_stream.draw_key(gen), dt.uint32, device)
+        numbers = DEFAULTS[kind.host](*args)
+        return apply(kind.kernel, (("dtype", target), ("shape", tuple(shape))), (key, *numbers))
+    return from_value(aval(shape, dtype, device), draw(shape))
+
+
+# The kernels of the other stream take every parameter.
+DEFAULTS: dict[Callable, Callable] = {
+    fills.uniform: lambda low=0.0, high=1.0: (low, high),
+    fills.normal: lambda mean=0.0, std=1.0: (mean, std),
+    discrete.bernoulli_p: lambda p: (p,),
+    fills.exponential: lambda rate=1.0: (rate,),
+}
+
+
+def visiting_order(shape: tuple, strides: tuple) -> tuple | None:
+    """The dims, outermost first, in which a kernel walks a tensor: by falling stride; None for row-major."""
+    dims = [k for k in range(len(shape)) if shape[k] != 1]
+    order = dims[::-1]  # innermost first
+    for i in range(1, len(order)):
+        here = i
+        for other in range(i - 1, -1, -1):
+            a, b = order[other], order[here]
+            if strides[a] == 0 or strides[b] == 0:
+                continue
+            if strides[a] < strides[b] or (strides[a] == strides[b] and shape[a] <= shape[b]):
+                break
+            order[other], order[here] = b, a
+            here = other
+    order.reverse()
+    if order == dims:
+        return None
+    return (*[k for k in range(len(shape)) if shape[k] == 1], *order)
+
+
+def memory_order(t: Tensor) -> tuple | None:
+    """`visiting_order` of a tensor."""
+    view = t._view
+    return None if view is None else visiting_order(t._aval.shape, view.strides)
+
+
+def _meta(shape: tuple, dtype: Any, requires_grad: bool) -> Tensor:
+    return finish(wrap(Value(aval(shape, dtype, Device("meta")), META_ARRAY)), requires_grad)
+
+
+def _invalid(name: str, what: str) -> TypeError:
+    return TypeError(f"{name}() received an invalid combination of arguments - got {what}")
+
+
+def _factory(
+    name: str, kind: Kind, shape: tuple, args: tuple, generator: Any, out: Any, dtype: Any, fallback: Any, layout: Any,
+    device: Any, requires_grad: bool,
+) -> Tensor:  # fmt: skip
+    """A creation function: a fresh tensor, or `out` resized and filled in its own memory order."""
+    gen = source(generator, name)
+    if layout is not None:
+        check_layout(layout)
+    for n in shape:
+        if n < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(shape)}")
+    if dtype is not None:
+        dtype = as_dtype(dtype, name)
+    if out is not None:
+        return fill(_prepared(out, shape, dtype), kind, gen, args)
+    dtype = dtype or fallback or default_dtype()
+    device = resolve_device(device)
+    if device.type == "meta":
+        return _meta(shape, dtype, requires_grad)
+    t = drawn(kind, gen, shape, dtype, device, args)
+    return finish(t, True) if requires_grad else t
+
+
+def _prepared(out: Tensor, shape: tuple, dtype: Any) -> Tensor:
+    """`out` in the wanted shape, after PyTorch's checks."""
+    a = out._aval
+    if dtype is not None and dtype is not a.dtype:
+        names = dtype.scalar_name, a.dtype.scalar_name
+        raise RuntimeError(f"dtype {names[0]} does not match dtype of out parameter ({names[1]})")
+    if a.shape != shape:
+        resize_out(out, a.with_shape(shape))
+    return out
+
+
+def _store_out(out: Tensor, array: np.ndarray) -> Tensor:
+    _prepared(out, array.shape, None)
+    return write(out, from_array(array, None, out._aval.device))
+
+
+# -- creation -----------------------------------------------------------------------------------------------------------
+
+
+def _creation(name: str, kind: Kind, doc: str) -> Any:
     def make(
         *size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-        requires_grad: bool = False, pin_memory: bool = False, names: Any = None, **kwargs: Any,
+        requires_grad: bool = False, pin_memory: bool = False, **kwargs: Any,
     ) -> Tensor:  # fmt: skip
-        if "size" in kwargs:
-            size = (kwargs.pop("size"),)
         if kwargs:
-            raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(kwargs))}'")
-        check_layout(layout)
-        shape = sizes(size)
-        dtype = dtype or (out._aval.dtype if out is not None else default_dtype())
-        for n in shape:
-            if n < 0:
-                raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(shape)}")
-        return _result(draw(source(generator), shape, require_numpy(dtype)), dtype, device, requires_grad, out)
+            if "size" in kwargs and not size:
+                size = (kwargs.pop("size"),)
+            if kwargs:
+                raise _invalid(name, f"an unexpected keyword argument '{next(iter(kwargs))}'")
+        elif not size:
+            raise _invalid(name, "()")
+        shape = size_argument(size, name)
+        return _factory(name, kind, shape, (), generator, out, dtype, None, layout, device, requires_grad)
 
     make.__name__ = make.__qualname__ = name
     make.__module__ = "torch"
+    make.__doc__ = doc
     return make
 
 
-def _result(array: np.ndarray, dtype: Any, device: Any, requires_grad: bool, out: Any) -> Tensor:
-    if out is not None:
-        from torchlike._src.tensor.call import resize_out
-
-        if out._aval.shape != array.shape:
-            resize_out(out, out._aval.with_shape(array.shape))
-        return write(out, from_array(array, dtype, out._aval.device))
-    return from_array(array, dtype, device, requires_grad)
+rand = _creation("rand", UNIFORM, "Uniform numbers in [0, 1) of a size (sizes, or a sequence of them).")
+randn = _creation("randn", NORMAL, "Standard normal numbers of a size (sizes, or a sequence of them).")
 
 
-rand = _creation("rand", fills.uniform)
-rand.__doc__ = "Uniform numbers in [0, 1)."
-randn = _creation("randn", fills.normal)
-randn.__doc__ = "Standard normal numbers."
+def _like(
+    name: str, kind: Kind, input: Tensor, args: tuple, generator: Any, dtype: Any, layout: Any, device: Any,
+    requires_grad: bool, memory_format: Any,
+) -> Tensor:  # fmt: skip
+    """New numbers in the shape of a tensor, drawn in the memory order that `empty_like` gives the result."""
+    gen = source(generator, name)
+    check_layout(layout)
+    a = input._aval
+    dtype = a.dtype if dtype is None else as_dtype(dtype, name)
+    device = a.device if device is None else resolve_device(device)
+    if device.type == "meta":
+        return _meta(a.shape, dtype, requires_grad)
+    wanted = repr(memory_format)
+    if memory_format is None or "preserve" in wanted:
+        order = memory_order(input)
+    else:
+        n = a.ndim
+        order = (0, *range(2, n), 1) if "channels_last" in wanted else None
+        if order is not None and 1 in a.shape:  # the order of dims of one element means nothing
+            keep = [k for k in order if a.shape[k] != 1]
+            order = None if keep == sorted(keep) else order
+    return finish(drawn(kind, gen, a.shape, dtype, device, args, order), requires_grad)
 
 
-def _like(name: str, draw: Any) -> Any:
-    def make(
-        input: Tensor, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-        requires_grad: bool = False, memory_format: Any = None, pin_memory: bool = False,
-    ) -> Tensor:  # fmt: skip
-        a = input._aval
-        dtype = dtype or a.dtype
-        array = draw(source(generator), a.shape, require_numpy(dtype))
-        return from_array(array, dtype, a.device if device is None else device, requires_grad)
-
-    make.__name__ = make.__qualname__ = name
-    make.__module__ = "torch"
-    return make
+def rand_like(
+    input: Tensor, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+    requires_grad: bool = False, memory_format: Any = None, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """Uniform numbers in [0, 1) in the shape, dtype and memory order of `input`."""
+    return _like("rand_like", UNIFORM, input, (), generator, dtype, layout, device, requires_grad, memory_format)
 
 
-rand_like = _like("rand_like", fills.uniform)
-randn_like = _like("randn_like", fills.normal)
+def randn_like(
+    input: Tensor, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+    requires_grad: bool = False, memory_format: Any = None, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """Standard normal numbers in the shape, dtype and memory order of `input`."""
+    return _like("randn_like", NORMAL, input, (), generator, dtype, layout, device, requires_grad, memory_format)
+
+
+def _integer(name: str, parameter: str, position: int, value: Any) -> int:
+    if isinstance(value, (float, str)) or value is None:
+        raise TypeError(
+            f"{name}(): argument '{parameter}' (position {position}) must be int, not {type(value).__name__}"
+        )
+    return int(value)
 
 
 def randint(
@@ -178,35 +395,42 @@ def randint(
     """Integers in [low, high): randint(high, size) or randint(low, high, size)."""
     rest = list(args)
     if size is None:
-        if not rest:
+        if len(rest) < 1 or len(rest) == 1 and high is None:
             raise TypeError("randint() missing required argument 'size'")
         size = rest.pop()
+    if not isinstance(size, (tuple, list)):
+        position = len(rest) + 1
+        raise TypeError(
+            f"randint(): argument 'size' (position {position}) must be tuple of ints, not {type(size).__name__}"
+        )
     if len(rest) == 2:
         low, high = rest
     elif len(rest) == 1:
         if low is None and high is None:
-            low, high = 0, rest[0]
+            high = rest[0]
         elif high is not None:
             low = rest[0]
         else:
             high = rest[0]
-    low = 0 if low is None else low
-    dtype = dtype or (out._aval.dtype if out is not None else dt.int64)
-    array = discrete.randint(source(generator), int(low), int(high), sizes((size,)), require_numpy(dtype))
-    return _result(array, dtype, device, requires_grad, out)
+    low = 0 if low is None else _integer("randint", "low", 1, low)
+    high = _integer("randint", "high", max(1, len(rest)), high)
+    shape = size_argument((size,), "randint")
+    return _factory(
+        "randint", RANDINT, shape, (low, high), generator, out, dtype, dt.int64, layout, device, requires_grad
+    )
 
 
 def randint_like(
-    input: Tensor, low: Any, high: Any = None, *, generator: Any = None, dtype: Any = None, layout: Any = None,
+    input: Tensor, low: Any = None, high: Any = None, *, generator: Any = None, dtype: Any = None, layout: Any = None,
     device: Any = None, requires_grad: bool = False, memory_format: Any = None,
 ) -> Tensor:  # fmt: skip
     """Integers in [low, high) (or [0, low)), like `input`."""
     if high is None:
         low, high = 0, low
-    a = input._aval
-    dtype = dtype or a.dtype
-    array = discrete.randint(source(generator), int(low), int(high), a.shape, require_numpy(dtype))
-    return from_array(array, dtype, a.device if device is None else device, requires_grad)
+    bounds = int(low or 0), _integer("randint_like", "high", 2, high)
+    return _like(
+        "randint_like", RANDINT, input, bounds, generator, dtype, layout, device, requires_grad, memory_format
+    )
 
 
 def randperm(
@@ -214,308 +438,291 @@ def randperm(
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """A random permutation of 0 … n - 1."""
+    n = _integer("randperm", "n", 1, n)
+    gen = source(generator, "randperm")
+    check_layout(layout)
     if n < 0:
-        raise RuntimeError(f"n must be non-negative, got {n}")
-    dtype = dtype or (out._aval.dtype if out is not None else dt.int64)
-    return _result(
-        discrete.randperm(source(generator), int(n), require_numpy(dtype)), dtype, device, requires_grad, out
-    )
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    dtype = None if dtype is None else as_dtype(dtype, "randperm")
+    if out is not None:
+        _prepared(out, (n,), dtype)
+        return write(out, from_array(discrete.randperm(gen, n, out._aval.dtype.np), out._aval.dtype, out._aval.device))
+    dtype, device = dtype or dt.int64, resolve_device(device)
+    if device.type == "meta":
+        return _meta((n,), dtype, requires_grad)
+    target = require_numpy(dtype)
+    if Transform.under_transform is not None:
+        return Transform.under_transform(lambda _: discrete.randperm(gen, n, target), (n,), dtype, device)
+    return from_array(discrete.randperm(gen, n, target), dtype, device, requires_grad)
+
+
+def with_history(name: str, input: Any, new: Tensor) -> Tensor:
+    """`new`, and if `input` is a tensor that requires gradients, a history that gives it zeros."""
+    if MODE.enabled and isinstance(input, TensorBase) and input._rg:
+        return PUBLIC[f"_drawn_{name}"](input, new)
+    return new
 
 
 def normal(
-    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,
+    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,
     layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Normal numbers: of a size, or one for each element of tensors `mean` and/or `std`."""
-    gen = source(generator)
+    gen = source(generator, "normal")
     if isinstance(mean, TensorBase) or isinstance(std, TensorBase):
-        m = mean._host() if isinstance(mean, TensorBase) else float(mean)
-        s = std._host() if isinstance(std, TensorBase) else float(std)
-        array = fills.normal_tensors(gen, m, s)
-        return _result(array, dt.from_numpy(array.dtype), None, False, out)
+        if size is not None:
+            raise _invalid("normal", "a size beside tensors")
+        return _normal_tensors(gen, mean, std, out)
     if size is None:
-        raise TypeError("normal() received an invalid combination of arguments: float mean and std need a size")
-    dtype = dtype or (out._aval.dtype if out is not None else default_dtype())
-    array = fills.normal(gen, sizes((size,)), require_numpy(dtype), float(mean), float(std))
-    return _result(array, dtype, device, requires_grad, out)
+        raise _invalid("normal", f"({type(mean).__name__}, {type(std).__name__})")
+    shape = size_argument((size,), "normal")
+    args = (float(mean), float(std))
+    return _factory("normal", NORMAL, shape, args, generator, out, dtype, None, layout, device, requires_grad)
+
+
+def _normal_tensors(gen: HostGenerator, mean: Any, std: Any, out: Any) -> Tensor:
+    given = [t for t in (mean, std) if isinstance(t, TensorBase)]
+    device = given[0]._aval.device
+    if any(t._aval.device.type == "meta" for t in given):
+        shape = np.broadcast_shapes(*[t._aval.shape for t in given])
+        return _meta(shape, given[0]._aval.dtype, False)
+    if isinstance(std, TensorBase):
+        m = mean._host() if isinstance(mean, TensorBase) else float(mean)
+        new = from_array(fills.normal_tensors(gen, m, std._host()), None, device)
+        if isinstance(mean, TensorBase):
+            new = with_history("normal_both", mean if mean._rg else std, new)
+        else:
+            new = with_history("normal_std", std, new)
+    else:  # the numbers of `mean` are not needed to draw: it need not be computed now
+        new = drawn(NORMAL, gen, mean._aval.shape, mean._aval.dtype, device, (0.0, float(std)))
+        new = with_history("normal_mean", mean, new + mean.detach())
+    return new if out is None else write(_prepared(out, new._aval.shape, None), new)
 
 
 def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None, out: Any = None) -> Tensor:
     """0 or 1 with probability `p`, or with the probabilities in `input`."""
     a = input._aval
-    gen = source(generator)
+    gen = source(generator, "bernoulli")
+    if a.device.type == "meta":
+        return _meta(a.shape, a.dtype, False)
     if p is not None:
-        array = discrete.bernoulli_p(gen, a.shape, a.dtype.np, float(p))
+        new = drawn(BERNOULLI, gen, a.shape, a.dtype, a.device, (float(p),))
+    elif Transform.under_transform is not None:
+        unit = drawn(UNIFORM, gen, a.shape, dt.float64 if a.dtype is dt.float64 else dt.float32, a.device)
+        new = (unit < input.detach()).to(a.dtype)
     else:
-        array = discrete.bernoulli_tensor(gen, input._host())
-    return _result(array, a.dtype, a.device, False, out)
+        array = discrete.bernoulli_tensor(gen, input._host(), None if out is None else out._aval.dtype.np)
+        if out is not None:
+            return _store_out(out, array)
+        new = from_array(array, a.dtype, a.device)
+    if out is not None:
+        return write(_prepared(out, a.shape, None), new)
+    return with_history("bernoulli", input, new)
 
 
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None, out: Any = None
 ) -> Tensor:
     """Category indices drawn by weight: (C,) -> (num_samples,), (R, C) -> (R, num_samples)."""
-    array = discrete.multinomial(source(generator), input._host(), num_samples, replacement)
-    return _result(array, dt.int64, input._aval.device, False, out)
+    gen = source(generator, "multinomial")
+    if input._aval.device.type == "meta":
+        return _meta((*input._aval.shape[:-1], num_samples), dt.int64, False)
+    weights = input._host()
+    order = memory_order(input)
+    if order is not None and (not replacement or num_samples == 1):
+        array = _multinomial_transposed(gen, weights, num_samples, replacement)
+    else:
+        array = discrete.multinomial(gen, weights, num_samples, replacement)
+    if out is not None:
+        if out._aval.dtype is not dt.int64:
+            raise RuntimeError("multinomial expects Long tensor out, got: " + out._aval.dtype.scalar_name)
+        return _store_out(out, array)
+    return from_array(array, dt.int64, input._aval.device)
+
+
+def _multinomial_transposed(gen: HostGenerator, weights: np.ndarray, k: int, replacement: bool) -> np.ndarray:
+    """Weights stored column by column: one exponential for each in that order."""
+    discrete.check_multinomial(weights, k, replacement)
+    noise = fills.exponential(gen, weights.shape[::-1], weights.dtype).T
+    return discrete.multinomial_scores(weights, noise, k)
 
 
 def poisson(input: Tensor, generator: Any = None) -> Tensor:
     """Poisson numbers with the rates in `input`."""
-    return from_array(rejection.poisson(source(generator), input._host()), input._aval.dtype, input._aval.device)
+    gen = source(generator, "poisson")
+    if input._aval.device.type == "meta":
+        return _meta(input._aval.shape, input._aval.dtype, False)
+    new = from_array(rejection.poisson(gen, input._host()), input._aval.dtype, input._aval.device)
+    return with_history("poisson", input, new)
 
 
 def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
     """Binomial numbers."""
+    gen = source(generator, "binomial")
     c, p = np.broadcast_arrays(count._host(), prob._host())
-    return from_array(np.asarray(rejection.binomial(source(generator), c, p)), count._aval.dtype)
+    return from_array(np.asarray(rejection.binomial(gen, c, p)), count._aval.dtype, count._aval.device)
 
 
 def standard_gamma(input: Tensor, generator: Any = None) -> Tensor:
-    """Gamma numbers of scale 1 with the shapes in `input` (not differentiable)."""
-    return from_array(rejection.standard_gamma(source(generator), input._host()), input._aval.dtype)
+    """Gamma numbers of scale 1 with the shapes in `input` (not differentiable; torch.distributions' are)."""
+    gen = source(generator, "_standard_gamma")
+    return from_array(rejection.standard_gamma(gen, input._host()), input._aval.dtype, input._aval.device)
 
 
 def sample_dirichlet(input: Tensor, generator: Any = None) -> Tensor:
-    """Dirichlet samples with the concentrations in the last dimension of `input` (not differentiable)."""
-    return from_array(rejection.dirichlet(source(generator), input._host()), input._aval.dtype)
+    """Dirichlet samples with the concentrations in the last dim of `input` (not differentiable, as above)."""
+    gen = source(generator, "_sample_dirichlet")
+    return from_array(rejection.dirichlet(gen, input._host()), input._aval.dtype, input._aval.device)
 
 
-# -- in place ----------------------------------------------------------------------------------------------------------
+# -- in place -----------------------------------------------------------------------------------------------------------
 
 
-def _store(t: Tensor, array: np.ndarray) -> Tensor:
-    return write(t, from_array(array, t._aval.dtype, t._aval.device), fit=False)
-
-
-def _memory_order(t: Tensor) -> tuple | None:
-    """The permutation of dims in which a view's elements lie in memory; None for row-major tensors."""
-    if t._view is None:
-        return None
-    shape, strides, _ = geometry(t)
-    order = list(range(len(shape)))
-    for i in range(1, len(order)):
-        for j in range(i, 0, -1):
-            a, b = order[j - 1], order[j]
-            if shape[a] == 1 or shape[b] == 1 or strides[a] == 0 or strides[b] == 0:
-                continue
-            if strides[a] < strides[b] or (strides[a] == strides[b] and shape[a] < shape[b]):
-                order[j - 1], order[j] = b, a
-            else:
-                break
-    return tuple(order) if order != list(range(len(shape))) else None
-
-
-def _fill(t: Tensor, draw: Any) -> Tensor:
-    """Draw for a tensor in the order in which PyTorch visits its memory. draw(shape, contiguous) -> array."""
+def fill(t: Tensor, kind: Kind, gen: HostGenerator, args: tuple, history: str | None = None) -> Tensor:
+    """Overwrite a tensor with numbers drawn in the order in which PyTorch walks its memory."""
     check_writable(t, False)
-    if t._aval.device.type == "meta":
+    a = t._aval
+    if a.device.type == "meta":
         return t
-    require_numpy(t._aval.dtype)
-    order = _memory_order(t)
-    shape = t._aval.shape
-    row_major = t.is_contiguous()
-    if order is None:
-        return _store(t, draw(shape, row_major))
-    array = draw(tuple(shape[k] for k in order), row_major)
-    return _store(t, np.ascontiguousarray(array.transpose(np.argsort(order))))
+    require_numpy(a.dtype)
+    new = drawn(kind, gen, a.shape, a.dtype, a.device, args, walk(t))
+    if history is not None and t._rg:
+        new = with_history(history, t, new)
+    return write(t, new, fit=False)
 
 
-def uniform_(self: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Any = None, **kwargs: Any) -> Tensor:
-    """Overwrite with uniform numbers in [from, to)."""
-    from_ = kwargs.pop("from", from_)
-    gen = source(generator)
-    return _fill(self, lambda shape, _: fills.uniform(gen, shape, self._aval.dtype.np, float(from_), float(to)))
+def walk(t: Tensor) -> tuple | None:
+    """The order of a fill; a row-major view with gaps counts as strided: the order of its dims, spelt out."""
+    view = t._view
+    if view is None:
+        return None
+    order = visiting_order(t._aval.shape, view.strides)
+    return tuple(range(t._aval.ndim)) if order is None and not t.is_contiguous() else order
 
 
-def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
-    """Overwrite with normal numbers."""
-    gen = source(generator)
-    return _fill(
-        self,
-        lambda shape, row_major: fills.normal(
-            gen, shape, self._aval.dtype.np, float(mean), float(std), scalar_path=not row_major
-        ),
-    )
+def _real(name: str, parameter: str, position: int, value: Any) -> float:
+    if isinstance(value, (int, float)):
+        return float(value)
+    if isinstance(value, (str, list, tuple)) or value is None:
+        raise TypeError(
+            f"{name}(): argument '{parameter}' (position {position}) must be float, not {type(value).__name__}"
+        )
+    return float(value)
+
+
+def _in_place(name: str, kind: Kind, parameters: tuple[tuple[str, Any], ...], doc: str) -> Any:
+    """A method that overwrites with numbers of a distribution. A parameter without a default has None."""
+    names = [n for n, _ in parameters]
+    required = sum(d is None for _, d in parameters)
+
+    def method(self: Tensor, *args: Any, generator: Any = None, **kwargs: Any) -> Tensor:
+        if len(args) > len(names):
+            count = f"from {required} to {len(names)}" if required != len(names) else f"{required}"
+            raise TypeError(f"{name}() takes {count} positional arguments but {len(args)} were given")
+        values = [d for _, d in parameters]
+        values[: len(args)] = args
+        for key, value in kwargs.items():
+            if key not in names:
+                raise TypeError(f"{name}() got an unexpected keyword argument '{key}'")
+            if names.index(key) < len(args):
+                raise TypeError(f"{name}() got multiple values for argument '{key}'")
+            values[names.index(key)] = value
+        for n, d, v in zip(names, parameters, values, strict=True):
+            if d[1] is None and v is None:
+                raise TypeError(f'{name}() missing 1 required positional arguments: "{n}"')
+        numbers = tuple([_real(name, n, k + 1, v) for k, (n, v) in enumerate(zip(names, values, strict=True))])
+        return fill(self, kind, source(generator, name), numbers, name)
+
+    method.__name__ = name
+    method.__doc__ = doc
+    return method
+
+
+uniform_ = _in_place("uniform_", UNIFORM, (("from", 0.0), ("to", 1.0)), "Overwrite with numbers in [from, to).")
+normal_ = _in_place("normal_", NORMAL, (("mean", 0.0), ("std", 1.0)), "Overwrite with normal numbers.")
+exponential_ = _in_place("exponential_", EXPONENTIAL, (("lambd", 1.0),), "Overwrite with exponential numbers.")
+cauchy_ = _in_place("cauchy_", CAUCHY, (("median", 0.0), ("sigma", 1.0)), "Overwrite with Cauchy numbers.")
+log_normal_ = _in_place("log_normal_", LOG_NORMAL, (("mean", 1.0), ("std", 2.0)), "Overwrite with log-normal numbers.")
+geometric_ = _in_place("geometric_", GEOMETRIC, (("p", None),), "Overwrite with numbers of trials up to a success.")
 
 
 def random_(self: Tensor, *args: Any, generator: Any = None, **kwargs: Any) -> Tensor:
     """Overwrite with integers: random_(), random_(to), random_(from, to)."""
-    low = kwargs.pop("from", None)
-    high = kwargs.pop("to", None)
-    if len(args) == 1:
-        high = args[0]
-    elif len(args) == 2:
-        low, high = args
-    gen = source(generator)
-    return _fill(self, lambda shape, _: discrete.random_(gen, shape, self._aval.dtype.np, low, high))
+    if len(args) > 2:
+        raise TypeError(f"random_() takes 2 positional arguments but {len(args)} were given")
+    given = dict(kwargs)
+    if len(args) == 2 or len(args) == 1 and "to" in given:
+        given["from"] = args[0]
+    elif args:
+        given["to"] = args[0]
+    if len(args) == 2:
+        given["to"] = args[1]
+    low, high = given.pop("from", None), given.pop("to", None)
+    if given:
+        raise _invalid("random_", f"({', '.join(f'{k}={type(v).__name__}' for k, v in given.items())}, )")
+    wrong = [v for v in (low, high) if isinstance(v, (float, str))]
+    if wrong or args and low is None and high is None:
+        raise _invalid("random_", f"({', '.join(type(v).__name__ for v in args)})")
+    history = "random_" if high is None and low is None else "random_to_" if low is None else "random_from_"
+    return fill(self, RANDOM, source(generator, "random_"), (low, high), history)
 
 
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     """Overwrite with 0 or 1, with probability p (a number, or a tensor broadcastable to self)."""
-    gen = source(generator)
-    target = self._aval.dtype.np
-    if isinstance(p, TensorBase):
-        probabilities = np.broadcast_to(p._host(), self._aval.shape)
-        order = _memory_order(self)
-        check_writable(self, False)
-        if order is None:
-            return _store(self, discrete.bernoulli_tensor(gen, np.ascontiguousarray(probabilities), target))
-        array = discrete.bernoulli_tensor(gen, np.ascontiguousarray(probabilities.transpose(order)), target)
-        return _store(self, np.ascontiguousarray(array.transpose(np.argsort(order))))
-    return _fill(self, lambda shape, _: discrete.bernoulli_p(gen, shape, target, float(p)))
-
-
-def _simple(name: str, draw: Any, defaults: tuple) -> Any:
-    names = [n for n, _ in defaults]
-
-    def method(self: Tensor, *args: Any, generator: Any = None, **kwargs: Any) -> Tensor:
-        values = dict(defaults)
-        if len(args) > len(names):
-            raise TypeError(f"{name}() takes at most {len(names)} arguments ({len(args)} given)")
-        values.update(zip(names, args, strict=False))
-        for k in kwargs:
-            if k not in values:
-                raise TypeError(f"{name}() got an unexpected keyword argument '{k}'")
-        values.update(kwargs)
-        gen = source(generator)
-        numbers = [float(values[n]) for n in names]
-        return _fill(self, lambda shape, _: draw(gen, shape, self._aval.dtype.np, *numbers))
-
-    method.__name__ = name
-    method.__doc__ = f"Overwrite with random numbers; parameters {', '.join(names)}."
-    return method
-
-
-exponential_ = _simple("exponential_", fills.exponential, (("lambd", 1.0),))
-cauchy_ = _simple("cauchy_", fills.cauchy, (("median", 0.0), ("sigma", 1.0)))
-log_normal_ = _simple("log_normal_", fills.log_normal, (("mean", 1.0), ("std", 2.0)))
-geometric_ = _simple("geometric_", fills.geometric, (("p", 0.5),))
-
-
-# -- dropout -----------------------------------------------------------------------------------------------------------
-
-RANGE = "dropout probability has to be between 0 and 1, but got {p}"
-
-
-def keep_mask(shape: tuple, p: float, like: Tensor) -> Tensor:
-    """Which elements dropout keeps, bool of `shape`, drawn from the default generator."""
-    return from_array(discrete.dropout_noise(HOST, shape, p), dt.bool_, like._aval.device)
-
-
-def _dropped(input: Tensor, p: float, shape: tuple, kernel: str, inplace: bool) -> Tensor:
-    if p == 0 or not input._aval.numel:
-        return input
-    if p == 1:
-        out = input * 0
+    gen = source(generator, "bernoulli_")
+    if not isinstance(p, TensorBase):
+        if isinstance(p, (str, list, tuple)) or p is None:
+            raise _invalid("bernoulli_", f"({type(p).__name__})")
+        return fill(self, BERNOULLI, gen, (float(p),), "bernoulli_")
+    check_writable(self, False)
+    if self._aval.device.type == "meta":
+        return self
+    target, shape = self._aval.dtype.np, self._aval.shape
+    probabilities = p.detach().expand(shape)._host()  # PyTorch's error if it cannot be
+    order = walk(self)
+    if order is None:
+        array = discrete.bernoulli_tensor(gen, probabilities, target)
     else:
-        order = _memory_order(input) if shape == input._aval.shape else None
-        if order is None:
-            keep = keep_mask(shape, p, input)
-        else:
-            drawn = discrete.dropout_noise(HOST, tuple(shape[k] for k in order), p)
-            keep = from_array(np.ascontiguousarray(drawn.transpose(np.argsort(order))), dt.bool_, input._aval.device)
-        out = PUBLIC[kernel](input, keep, p=p)
-    if inplace:
-        check_writable(input, out._rg)
-        return write(input, out)
-    return out
+        array = discrete.bernoulli_tensor(gen, probabilities.transpose(order), target)
+        array = np.ascontiguousarray(array.transpose(np.argsort(order)))
+    new = from_array(array, self._aval.dtype, self._aval.device)
+    return write(self, with_history("bernoulli_tensor_", self, new), fit=False)
 
 
-def _check(p: float) -> None:
-    if p < 0.0 or p > 1.0:
-        raise ValueError(RANGE.format(p=p))
+# -- masks and slopes ---------------------------------------------------------------------------------------------------
 
 
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zero elements with probability p and scale the rest by 1 / (1 - p), in training."""
-    _check(p)
-    return _dropped(input, p, input._aval.shape, "_dropout_apply", inplace) if training else input
+def keep_mask(shape: tuple, like: Tensor, p: float) -> Tensor:
+    """Which elements dropout with 0 <= p < 1 keeps, bool of `shape`: for a tensor of like's dtype and device, drawn
+    row-major from the default generator."""
+    a = like._aval
+    if a.device.type == "meta":
+        return _meta(tuple(shape), dt.bool_, False)
+    if not (a.dtype.is_floating_point or a.dtype.is_complex):
+        names = default_dtype().scalar_name, a.dtype.scalar_name
+        raise RuntimeError(f"result type {names[0]} can't be cast to the desired output type {names[1]}")
+    if a.dtype.is_complex:
+        raise NotImplementedError(f"\"bernoulli_scalar_cpu_\" not implemented for '{a.dtype.scalar_name}'")
+    return drawn(BERNOULLI, HOST, tuple(shape), dt.bool_, a.device, (1.0 - p,))
 
 
-def torch_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """torch.dropout(input, p, train)."""
-    if p < 0.0 or p > 1.0:
-        raise RuntimeError(RANGE.format(p=p))
-    return dropout(input, p, train)
-
-
-def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Dropout that keeps mean and variance after SELU."""
-    _check(p)
-    return _dropped(input, p, input._aval.shape, "_alpha_dropout_apply", inplace) if training else input
-
-
-def _feature_shape(input: Tensor) -> tuple:
-    shape = input._aval.shape
-    if len(shape) < 2:
-        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    return shape[:2] + (1,) * (len(shape) - 2)
-
-
-def feature_dropout(input: Tensor, p: float, training: bool, inplace: bool = False) -> Tensor:
-    """Zero whole channels with probability p."""
-    _check(p)
-    return _dropped(input, p, _feature_shape(input), "_dropout_apply", inplace) if training else input
-
-
-def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Alpha dropout of whole channels."""
-    _check(p)
-    return _dropped(input, p, _feature_shape(input), "_alpha_dropout_apply", inplace) if training else input
-
-
-def _channel_dropout(name: str, dims: tuple[int, ...], batch: int) -> Any:
-    def function(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-        _check(p)
-        n = input._aval.ndim
-        if n not in dims:
-            import warnings
-
-            if name == "dropout1d":
-                raise RuntimeError(
-                    f"dropout1d: Expected 2D or 3D input, but received a {n}D input. Note that dropout1d exists to "
-                    "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an "
-                    "optional batch dimension (i.e. 2D or 3D inputs)."
-                )
-            warnings.warn(
-                f"{name}: Received a {n}-D input to {name}, which is deprecated and will result in an error in a "
-                "future release. To retain the behavior and silence this warning, please use dropout instead. Note "
-                f"that {name} exists to provide channel-wise dropout on inputs with {2 if name == 'dropout2d' else 3} "
-                "spatial dimensions, a channel dimension, and an optional batch dimension (i.e. "
-                f"{'3D or 4D' if name == 'dropout2d' else '4D or 5D'} inputs).",
-                stacklevel=2,
-            )
-        if name == "dropout1d" and n == 2 or name == "dropout3d" and n == 4:
-            from torchlike._src.tensor.views import squeeze, unsqueeze
-
-            out = feature_dropout(unsqueeze(input, 0), p, training, False)
-            out = squeeze(out, 0)
-            if inplace and training:
-                return write(input, out)
-            return out
-        return feature_dropout(input, p, training, inplace)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = "Zero whole channels with probability p, in training."
-    return function
-
-
-dropout1d = _channel_dropout("dropout1d", (2, 3), 3)
-dropout2d = _channel_dropout("dropout2d", (3, 4), 4)
-dropout3d = _channel_dropout("dropout3d", (4, 5), 5)
+def torch_rrelu(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, generator: Any = None
+) -> Tensor:
+    """Leaky ReLU whose slope is random in training: one draw for each element that is not positive."""
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    if not training or input._aval.device.type == "meta":
+        return PUBLIC["_rrelu_eval"](input, lower, upper)
+    noise = fills.rrelu_noise(source(generator, "rrelu"), input._host(), lower, upper)
+    return PUBLIC["_rrelu_with_noise"](input, from_array(noise, input._aval.dtype, input._aval.device))
 
 
 def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """Leaky ReLU whose slope is random in training."""
-    if lower > upper:
-        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
-    if training:
-        noise = from_array(fills.rrelu_noise(HOST, input._host(), lower, upper), input._aval.dtype)
-        out = PUBLIC["_rrelu_with_noise"](input, noise)
-    else:
-        out = PUBLIC["_rrelu_eval"](input, lower, upper)
+    out = torch_rrelu(input, lower, upper, training)
     if inplace:
         check_writable(input, out._rg)
         return write(input, out)
@@ -525,14 +732,11 @@ def rrelu(
 TORCH = (
     "Generator", "default_generator", "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "rand",
     "randn", "rand_like", "randn_like", "randint", "randint_like", "randperm", "normal", "bernoulli", "multinomial",
-    "poisson", "binomial", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "rrelu",
+    "poisson", "binomial",
 )  # fmt: skip
 METHODS = (
     "uniform_", "normal_", "random_", "bernoulli_", "exponential_", "cauchy_", "log_normal_", "geometric_", "bernoulli",
     "multinomial",
-)  # fmt: skip
-FUNCTIONAL = (
-    "dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "rrelu",
 )  # fmt: skip
 
 
@@ -541,9 +745,7 @@ def install(torch: dict[str, Any], functional: dict[str, Any]) -> None:
     here = globals()
     for name in TORCH:
         torch[name] = here[name]
-    torch["dropout"] = torch_dropout
+    torch["rrelu"], functional["rrelu"] = torch_rrelu, rrelu
     torch["_standard_gamma"], torch["_sample_dirichlet"] = standard_gamma, sample_dirichlet
     for name in METHODS:
         setattr(Tensor, name, here[name])
-    for name in FUNCTIONAL:
-        functional[name] = here[name]

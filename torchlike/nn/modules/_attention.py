@@ -110,8 +110,7 @@ class MultiheadAttention(Module):
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """(L, B, E), (S, B, kdim), (S, B, vdim) -> (L, B, E) and, with need_weights, the weights (B, L, S), of each
-        head
-        (B, heads, L, S) unless average_attn_weights.
+        head (B, heads, L, S) unless average_attn_weights.
 
         key_padding_mask (B, S) and attn_mask (L, S) or (B · heads, L, S): bool (True: not to be seen), or added to the
         scores. is_causal: a hint that attn_mask is the causal one. Without a batch dimension: all lack it."""

@@ -128,8 +128,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         """(N, in_features) -> (N,) the most probable class of each.
 
         As in PyTorch, a sample whose most probable head entry is a class of the head gets that class, even if some
-        class
-        of a cluster is more probable in the end."""
+        class of a cluster is more probable in the end."""
         head_output = self.head(input)
         best = torch.argmax(head_output, dim=1)
         full = torch.argmax(self._get_full_log_prob(input, head_output), dim=1)

@@ -407,8 +407,7 @@ class MarginRankingLoss(_Loss):
 
 class TripletMarginLoss(_Loss):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the p-norm distance; swap: the smaller of
-    d(anchor, negative)
-    and d(positive, negative). ValueError: the margin is not positive."""
+    d(anchor, negative) and d(positive, negative). ValueError: the margin is not positive."""
 
     def __init__(
         self,

@@ -34,8 +34,8 @@ class RNNBase(Module):
     """Parameters and checks of RNN, LSTM and GRU.
 
     For each layer and direction: weight_ih_l{k} (gates · H, I), weight_hh_l{k} (gates · H, H), bias_ih_l{k},
-    bias_hh_l{k},
-    and with proj_size weight_hr_l{k}; "_reverse" is appended for the other direction. All are drawn from U(±1/√H)."""
+    bias_hh_l{k}, and with proj_size weight_hr_l{k}; "_reverse" is appended for the other direction. All are drawn from
+    U(±1/√H)."""
 
     __constants__ = [
         "mode",

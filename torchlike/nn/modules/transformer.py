@@ -49,8 +49,8 @@ class TransformerEncoderLayer(Module):
     """Self-attention and a feed-forward network, each with dropout, a residual connection and layer normalization.
 
     d_model: the size of inputs and outputs. nhead: attention heads. dim_feedforward: the hidden size. activation:
-    "relu",
-    "gelu" or a function. norm_first: normalize before each part rather than after. bias: in Linear and LayerNorm."""
+    "relu", "gelu" or a function. norm_first: normalize before each part rather than after. bias: in Linear and
+    LayerNorm."""
 
     __constants__ = ["norm_first"]
 

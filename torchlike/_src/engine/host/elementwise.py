@@ -12,7 +12,6 @@ import numpy as np
 
 from torchlike._src.engine.host.emit import Emitter, HostUnsupported, Ref, aval_of, is_key, rule
 
-LOW_FLOATS = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 FLOAT32 = np.dtype(np.float32)
 BOOL = np.dtype(bool)
 
@@ -181,7 +180,7 @@ def _rem(em: Emitter, eqn: Any, a: Ref, b: Ref) -> Ref:
 
 
 def _apply(em: Emitter, function: Callable[..., Any], refs: tuple[Ref, ...], shape: Any, dtype: np.dtype) -> Ref:
-    """Append a call of an elementwise helper that broadcasts as ufuncs do."""
+    """Append a call of an elementwise function that broadcasts as ufuncs do."""
     phys = refs[0].phys if len(refs) == 1 else np.broadcast_shapes(*(r.phys for r in refs))
     return em.call(function, refs, shape, dtype, phys=phys)
 

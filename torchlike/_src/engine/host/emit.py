@@ -265,7 +265,7 @@ class Emitter:
         phys: Shape | None = None,
         alias: Ref | None = None,
     ) -> Ref:
-        """Append a call of a helper on ``refs`` and the text ``extra``."""
+        """Append a call of a function on ``refs`` and the text ``extra``."""
         arguments = ", ".join([r.name for r in refs] + ([extra] if extra else []))
         return self.put(f"{self.fn(function)}({arguments})", shape, dtype, phys, alias)
 

@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 
-from compat_tests.data.cases_datasets import pair, squares, stream
+from compat_tests.loading.cases_datasets import pair, squares, stream
 from compat_tests.harness import case, raises
 
 

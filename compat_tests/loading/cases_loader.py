@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compat_tests.data.cases_datasets import pair, squares, stream
+from compat_tests.loading.cases_datasets import pair, squares, stream
 from compat_tests.harness import case, data, raises, warns
 
 
