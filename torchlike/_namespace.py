@@ -1,6 +1,7 @@
 """What `torchlike` (and, through the alias, `torch`) contains: put together here, defined elsewhere."""
 
 import sys as _sys
+from collections.abc import Callable as _Callable
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
@@ -36,12 +37,28 @@ from torchlike import (  # noqa: E402
 )
 from torchlike.serialization import load, save  # noqa: E402
 
+
+def vmap(
+    func: _Callable, in_dims: _Any = 0, out_dims: _Any = 0, randomness: str = "error", *, chunk_size: _Any = None
+) -> _Callable:
+    """`func` over a dim of its inputs at once: a function of inputs that have one more dim.
+
+    in_dims: that dim of each positional argument (an int, or a structure like the arguments'; None for an argument
+    that all samples share). out_dims: where the results get it. randomness: 'error', 'same' or 'different' draws for
+    the samples. chunk_size: at most so many samples at once. Errors as in PyTorch."""
+    from torchlike.func._vmap import vmap as found  # when it is needed: `import torch` stays quick
+
+    return found(func, in_dims, out_dims, randomness, chunk_size=chunk_size)
+
+
+vmap.__module__ = "torch.func"
+
 if _TYPE_CHECKING:  # the classes that hints name; the functions are generated
-    from torchlike._src.core.device import device
-    from torchlike._src.core.dtype import dtype
-    from torchlike._src.core.size import Size
-    from torchlike._src.tensor.random import Generator
-    from torchlike._src.tensor.tensor import Tensor
+    from torchlike._src.core.device import device as device
+    from torchlike._src.core.dtype import dtype as dtype
+    from torchlike._src.core.size import Size as Size
+    from torchlike._src.tensor.random import Generator as Generator
+    from torchlike._src.tensor.tensor import Tensor as Tensor
 else:  # type checkers read the imports; of an `__all__` that is computed, nothing
     __all__ = [n for n in globals() if not n.startswith("_")] + ["__version__"]
 _: _Any = (

@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import torchlike as torch
-from torchlike._src.tensor.random import (
+from torchlike._src.tensor.generators import (
     Generator,
-    default_generator,
     get_rng_state,
     initial_seed,
     manual_seed,
     seed,
     set_rng_state,
+)
+from torchlike._src.tensor.generators import (
+    default_generator as default_generator,
 )
 
 __all__ = [

@@ -46,10 +46,10 @@ def case_dtypes_and_complex(torch):
     f = torch.fft
     z = tensor(torch, (3, 4), "complex64", 3, requires_grad=True)
     return [
-        f.fft(torch.arange(5)), f.rfft(torch.tensor([True, False, True])), f.irfft(torch.arange(4)), f.fft(z), f.hfft(z), f.irfft(z),
-        grads(torch, lambda z: torch.view_as_real(f.ifft(z)), z), f.fftfreq(7, 0.5), f.rfftfreq(8), f.fftfreq(0),
-        f.fftshift(torch.arange(7)), f.ifftshift(torch.arange(12).view(3, 4)), f.fftshift(torch.arange(12).view(3, 4), 1),
-        f.fftfreq(4, dtype=torch.float64),
+        f.fft(torch.arange(5)), f.rfft(torch.tensor([True, False, True])), f.irfft(torch.arange(4)), f.fft(z),
+        f.hfft(z), f.irfft(z), grads(torch, lambda z: torch.view_as_real(f.ifft(z)), z), f.fftfreq(7, 0.5),
+        f.rfftfreq(8), f.fftfreq(0), f.fftshift(torch.arange(7)), f.ifftshift(torch.arange(12).view(3, 4)),
+        f.fftshift(torch.arange(12).view(3, 4), 1), f.fftfreq(4, dtype=torch.float64),
     ]  # fmt: skip
 
 
@@ -59,10 +59,11 @@ def case_errors(torch):
     x, z = torch.ones(3, 4), torch.ones(3, 4, dtype=torch.complex64)
     return [
         raises(torch, call) for call in (
-            lambda: f.fft(x, 0), lambda: f.fft(x, dim=5), lambda: f.fft(x, norm="abc"), lambda: f.fft(torch.tensor(1.0)),
-            lambda: f.fft(x.half()), lambda: f.rfft(z), lambda: f.ihfft(z), lambda: f.rfftn(z), lambda: f.fftn(x, s=(1, 2, 3)),
-            lambda: f.fftn(x, s=(2,), dim=(0, 1)), lambda: f.fftn(x, dim=(0, 0)), lambda: f.irfftn(x, dim=()),
-            lambda: f.fftn(x, s=(0, 2)), lambda: f.fftfreq(4, dtype=torch.int64), lambda: f.fftfreq(-1),
+            lambda: f.fft(x, 0), lambda: f.fft(x, dim=5), lambda: f.fft(x, norm="abc"),
+            lambda: f.fft(torch.tensor(1.0)), lambda: f.fft(x.half()), lambda: f.rfft(z), lambda: f.ihfft(z),
+            lambda: f.rfftn(z), lambda: f.fftn(x, s=(1, 2, 3)), lambda: f.fftn(x, s=(2,), dim=(0, 1)),
+            lambda: f.fftn(x, dim=(0, 0)), lambda: f.irfftn(x, dim=()), lambda: f.fftn(x, s=(0, 2)),
+            lambda: f.fftfreq(4, dtype=torch.int64), lambda: f.fftfreq(-1),
         )
     ]  # fmt: skip
 
@@ -78,9 +79,11 @@ def case_short_time(torch):
         grads(torch, lambda x: torch.view_as_real(torch.stft(x, 8, window=w, return_complex=True)), x),
         grads(torch, lambda x: torch.istft(torch.stft(x, 8, window=w, return_complex=True), 8, window=w, length=32), x),
         torch.istft(s.detach(), 8, window=w), torch.istft(s.detach()[0], 8, window=w, length=20),
-        raises(torch, lambda: torch.stft(x, 8, window=w)), raises(torch, lambda: torch.stft(x, 8, 0, window=w, return_complex=True)),
+        raises(torch, lambda: torch.stft(x, 8, window=w)),
+        raises(torch, lambda: torch.stft(x, 8, 0, window=w, return_complex=True)),
         raises(torch, lambda: torch.stft(x, 80, window=torch.ones(80), center=False, return_complex=True)),
-        raises(torch, lambda: torch.istft(s.real, 8, window=w)), raises(torch, lambda: torch.istft(s, 10, window=torch.ones(10))),
+        raises(torch, lambda: torch.istft(s.real, 8, window=w)),
+        raises(torch, lambda: torch.istft(s, 10, window=torch.ones(10))),
         raises(torch, lambda: torch.istft(s, 8, 9, window=w)),
     ]  # fmt: skip
 
@@ -98,7 +101,7 @@ def case_signal_windows(torch):
     ]
     return out + [
         raises(torch, call) for call in (
-            lambda: w.gaussian(5, std=-1), lambda: w.hann(-1), lambda: w.exponential(5, tau=-1), lambda: w.kaiser(5, beta=-1),
-            lambda: w.general_cosine(5, a=[]), lambda: w.hann(5, dtype=torch.int32),
+            lambda: w.gaussian(5, std=-1), lambda: w.hann(-1), lambda: w.exponential(5, tau=-1),
+            lambda: w.kaiser(5, beta=-1), lambda: w.general_cosine(5, a=[]), lambda: w.hann(5, dtype=torch.int32),
         )
     ]  # fmt: skip

@@ -93,7 +93,8 @@ def case_ldl(torch, dtype):
     LD, pivots = found = L.ldl_factor(torch.stack([a, a + torch.eye(3)]))
     b = tensor(torch, (2, 3, 2), dtype, 1)
     return [
-        found, L.ldl_factor_ex(a), L.ldl_factor(a, hermitian=True), L.ldl_solve(LD, pivots, b), L.ldl_factor_ex(torch.zeros(2, 2)),
-        raises(torch, lambda: L.ldl_factor(torch.ones(2, 3))), raises(torch, lambda: L.ldl_solve(LD, pivots, b[:, :2])),
+        found, L.ldl_factor_ex(a), L.ldl_factor(a, hermitian=True), L.ldl_solve(LD, pivots, b),
+        L.ldl_factor_ex(torch.zeros(2, 2)), raises(torch, lambda: L.ldl_factor(torch.ones(2, 3))),
+        raises(torch, lambda: L.ldl_solve(LD, pivots, b[:, :2])),
         raises(torch, lambda: L.ldl_factor(torch.ones(2, 2, dtype=torch.int64))),
     ]  # fmt: skip

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from compat_tests.loading.cases_datasets import pair, squares, stream
 from compat_tests.harness import case, data, raises, warns
+from compat_tests.loading.cases_datasets import pair, squares, stream
 
 
 @case

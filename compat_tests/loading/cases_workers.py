@@ -8,8 +8,8 @@ import warnings
 
 import numpy as np
 
-from compat_tests.loading.cases_datasets import pair, squares, stream
 from compat_tests.harness import case, raises
+from compat_tests.loading.cases_datasets import pair, squares, stream
 
 
 class Picky(Exception):

@@ -382,7 +382,7 @@ def case_transformer(torch: Any, number: int) -> Any:
     return run_layer(torch, *TRANSFORMER[number])
 
 
-@case(rtol=1e-4, atol=2e-5, xfail="dropout on a transposed tensor draws in logical order, PyTorch in memory order")
+@case(rtol=1e-4, atol=2e-5)
 def case_batch_first_dropout(torch: Any) -> Any:
     return run_layer(torch, "nn.Transformer(6,2,1,1,8,batch_first=True)", ("x(2,5,6)", "x(2,3,6)"))
 

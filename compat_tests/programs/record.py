@@ -1,4 +1,4 @@
-"""Record again what the programs print under PyTorch: `python -m compat_tests.programs.record` (with PyTorch installed)."""
+"""Record again what the programs print: `python -m compat_tests.programs.record`, with PyTorch installed."""
 
 import pathlib
 import subprocess

@@ -277,10 +277,10 @@ def init(torch: Any, rnd: random.Random, g: Any) -> Any:
     y = x.t() if rnd.random() < 0.3 else x
     return rnd.choice((
         lambda: init.xavier_uniform_(y, 1.5, generator=g), lambda: init.xavier_normal_(y, generator=g),
-        lambda: init.kaiming_uniform_(x, 0.2, generator=g), lambda: init.kaiming_normal_(y, mode="fan_out", generator=g),
-        lambda: init.uniform_(x, -1, 2, generator=g), lambda: init.normal_(y, 1, 2, generator=g),
-        lambda: init.trunc_normal_(x, std=0.02, generator=g), lambda: init.trunc_normal_(x, a=1.0, b=2.0, generator=g),
-        lambda: init.sparse_(x, 0.3, generator=g),
+        lambda: init.kaiming_uniform_(x, 0.2, generator=g),
+        lambda: init.kaiming_normal_(y, mode="fan_out", generator=g), lambda: init.uniform_(x, -1, 2, generator=g),
+        lambda: init.normal_(y, 1, 2, generator=g), lambda: init.trunc_normal_(x, std=0.02, generator=g),
+        lambda: init.trunc_normal_(x, a=1.0, b=2.0, generator=g), lambda: init.sparse_(x, 0.3, generator=g),
     ))()  # fmt: skip
 
 

@@ -8,7 +8,6 @@ import pytest
 import torchlike
 from compat_tests.random.sequences import STEPS, run
 
-
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # what layers and splits have to say
 
 

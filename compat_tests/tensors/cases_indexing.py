@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - functions are called at once; long lists of short cases
 """x[...] and x[...] = y: random indices of every kind against PyTorch."""
 
 import random
@@ -37,7 +36,21 @@ def random_index(torch, rng, shape):
     while d < len(dims):
         n = dims[d]
         kind = rng.choice(
-            ["int", "slice", "slice", "step", "none", "ellipsis", "tensor", "list", "array", "mask", "mask2", "bool", "stop"]
+            [
+                "int",
+                "slice",
+                "slice",
+                "step",
+                "none",
+                "ellipsis",
+                "tensor",
+                "list",
+                "array",
+                "mask",
+                "mask2",
+                "bool",
+                "stop",
+            ]
         )
         if kind == "stop" and parts:
             break
@@ -143,7 +156,13 @@ def case_random_gradients(torch, seed):
             value = torch.full(tuple(part.shape[-1:]), 3.0, requires_grad=True)
             y[index] = value
             (y * y).sum().backward()
-            return [name, y.grad_fn.name(), first, x.grad, value.grad if part.numel() == part[..., :1].numel() else None]
+            return [
+                name,
+                y.grad_fn.name(),
+                first,
+                x.grad,
+                value.grad if part.numel() == part[..., :1].numel() else None,
+            ]
 
         out.append(attempt(run))
     return out
@@ -157,11 +176,12 @@ def case_index_kinds(torch):
         x[np.int64(1)], x[np.int32(-1), 1], x[np.array(2)], x[n], x[n, n], x[n, 1:], x[:, n],
         x[torch.tensor(1)], x[torch.tensor(1), torch.tensor(2)], x[torch.tensor(1):], x[: torch.tensor(2), 1],
         x[[0, 2]], x[[0, 2], [1, 3]], x[[[0, 1], [2, 0]]], x[(0, 1)], x[[True, False, True]], x[[0, 1], ..., None],
-        x[range(2)], x[torch.tensor([0, 1], dtype=torch.uint8).bool().nonzero()], x[[]], x[:, []], x[torch.tensor([], dtype=torch.int64)],
-        x[True], x[False], x[None, True], x[x > 5], x[x > 100], x[(x > 5).nonzero(as_tuple=True)],
-        x[np.array([True, False, True])], x[:, np.array([True, False, True, False])], x[1, [True, False, True, True]],
-        x[torch.tensor(True)], x[torch.tensor(2, dtype=torch.int32)], x[-1][-1], x[..., -1], x[..., None, 0],
-        x[[torch.tensor(0), torch.tensor(2)]], x[(torch.tensor([0, 1]), [1, 2])], x[1:1], x[2:1, 0], x[::2, ::3],
+        x[range(2)], x[torch.tensor([0, 1], dtype=torch.uint8).bool().nonzero()], x[[]], x[:, []],
+        x[torch.tensor([], dtype=torch.int64)], x[True], x[False], x[None, True], x[x > 5], x[x > 100],
+        x[(x > 5).nonzero(as_tuple=True)], x[np.array([True, False, True])], x[:, np.array([True, False, True, False])],
+        x[1, [True, False, True, True]], x[torch.tensor(True)], x[torch.tensor(2, dtype=torch.int32)], x[-1][-1],
+        x[..., -1], x[..., None, 0], x[[torch.tensor(0), torch.tensor(2)]], x[(torch.tensor([0, 1]), [1, 2])], x[1:1],
+        x[2:1, 0], x[::2, ::3],
     ]  # fmt: skip
 
 
@@ -277,4 +297,9 @@ def case_index_put(torch):
     i = torch.tensor([1, 1, 3])
     a = x.clone().index_put_((i,), torch.tensor([1.0, 2.0, 3.0]), accumulate=True)
     b = x.index_put((i,), torch.tensor(5.0))
-    return [a, b, attempt(lambda: x.index_put_((i,), torch.zeros(2))), attempt(lambda: x.index_put_((i,), torch.tensor(1)))]
+    return [
+        a,
+        b,
+        attempt(lambda: x.index_put_((i,), torch.zeros(2))),
+        attempt(lambda: x.index_put_((i,), torch.tensor(1))),
+    ]

@@ -89,7 +89,11 @@ def case_data(torch):
     x.data = new
     new[0, 0] = 5
     out += [x.detach().clone(), x.shape, x.requires_grad, x.is_leaf, x.data_ptr() == new.data_ptr()]
-    return [*out, raises(torch, lambda: setattr(x, "data", 3)), raises(torch, lambda: setattr(x, "data", torch.tensor([1])))]
+    return [
+        *out,
+        raises(torch, lambda: setattr(x, "data", 3)),
+        raises(torch, lambda: setattr(x, "data", torch.tensor([1]))),
+    ]
 
 
 @case
@@ -250,13 +254,14 @@ def case_operand_overwritten_in_place(torch):
         return [x.detach(), w.grad, u.grad, x.grad_fn.name()]
 
     changes = [
-        lambda x, u: x.mul_(u), lambda x, u: x.div_(u), lambda x, u: x.pow_(2), lambda x, u: x.pow_(u), lambda x, u: x.exp_(),
-        lambda x, u: x.sigmoid_(), lambda x, u: x.sub_(u, alpha=2), lambda x, u: x.addcmul_(u, u), lambda x, u: x.mul_(x),
-        lambda x, u: x.copy_(u), lambda x, u: x.zero_(), lambda x, u: x.fill_(3), lambda x, u: x.clamp_(1.5, 5),
-        lambda x, u: x.lerp_(u, 0.25), lambda x, u: x.tanh_().mul_(x), lambda x, u: x.relu_(), lambda x, u: x.masked_fill_(x > 3, 0),
-        lambda x, u: x.__imul__(u), lambda x, u: x.__itruediv__(2), lambda x, u: x.__ipow__(3), lambda x, u: x.sin_().cos_(),
-        lambda x, u: x.index_add_(0, torch.tensor([0, 0]), u[:2]), lambda x, u: x.index_fill_(0, torch.tensor([1]), 4),
-        lambda x, u: x.cumsum_(0), lambda x, u: x.neg_(), lambda x, u: x.abs_(),
+        lambda x, u: x.mul_(u), lambda x, u: x.div_(u), lambda x, u: x.pow_(2), lambda x, u: x.pow_(u), lambda x,
+        u: x.exp_(), lambda x, u: x.sigmoid_(), lambda x, u: x.sub_(u, alpha=2), lambda x, u: x.addcmul_(u, u),
+        lambda x, u: x.mul_(x), lambda x, u: x.copy_(u), lambda x, u: x.zero_(), lambda x, u: x.fill_(3), lambda x,
+        u: x.clamp_(1.5, 5), lambda x, u: x.lerp_(u, 0.25), lambda x, u: x.tanh_().mul_(x), lambda x, u: x.relu_(),
+        lambda x, u: x.masked_fill_(x > 3, 0), lambda x, u: x.__imul__(u), lambda x, u: x.__itruediv__(2), lambda x,
+        u: x.__ipow__(3), lambda x, u: x.sin_().cos_(), lambda x, u: x.index_add_(0, torch.tensor([0, 0]), u[:2]),
+        lambda x, u: x.index_fill_(0, torch.tensor([1]), 4), lambda x, u: x.cumsum_(0), lambda x, u: x.neg_(), lambda x,
+        u: x.abs_(),
     ]  # fmt: skip
     return [attempt(lambda: run(change)) for change in changes]
 
@@ -305,8 +310,8 @@ def case_pickle(torch):
     ]  # fmt: skip
     back = pickle.loads(pickle.dumps(values))
     return [
-        *back, [type(b).__name__ for b in back], back[2].requires_grad, back[2].is_leaf, back[-1].stride(), back[1].storage_offset(),
-        attempt(lambda: pickle.loads(pickle.dumps(w * 2)).requires_grad),
+        *back, [type(b).__name__ for b in back], back[2].requires_grad, back[2].is_leaf, back[-1].stride(),
+        back[1].storage_offset(), attempt(lambda: pickle.loads(pickle.dumps(w * 2)).requires_grad),
     ]  # fmt: skip
 
 
@@ -316,13 +321,19 @@ def case_inference(torch):
         x = torch.zeros(3)
         y = x + 1
         x.add_(1)
-        out = [x.is_inference(), y.is_inference(), y.requires_grad, torch.is_inference_mode_enabled(), x[0].is_inference()]
+        out = [
+            x.is_inference(),
+            y.is_inference(),
+            y.requires_grad,
+            torch.is_inference_mode_enabled(),
+            x[0].is_inference(),
+        ]
     w = torch.ones(3, requires_grad=True)
     twice = x * 2
     return [
-        *out, torch.zeros(1).is_inference(), raises(torch, lambda: x.add_(1)), raises(torch, lambda: (w * x).sum().backward()),
-        raises(torch, lambda: x.requires_grad_()), (x + 1).is_inference(), x.clone().is_inference(),
-        attempt(lambda: x._version), x.detach().is_inference(), twice,
+        *out, torch.zeros(1).is_inference(), raises(torch, lambda: x.add_(1)),
+        raises(torch, lambda: (w * x).sum().backward()), raises(torch, lambda: x.requires_grad_()),
+        (x + 1).is_inference(), x.clone().is_inference(), attempt(lambda: x._version), x.detach().is_inference(), twice,
     ]  # fmt: skip
 
 
@@ -367,17 +378,24 @@ def case_view_errors(torch):
             lambda: x.split(-1), lambda: x.split(0), lambda: x.split([1, 2]), lambda: x.split([3, -1]), lambda: z.split(1), lambda: x.split(1, 2),
             lambda: x.chunk(0), lambda: z.chunk(2), lambda: len(x.chunk(5)), lambda: z.unbind(), lambda: x.unbind(2), lambda: x.diagonal(0, 0, 0),
             lambda: x.diagonal(0, 0, 3), lambda: x.diagonal(5).shape, lambda: z.diagonal(), lambda: x.unfold(0, 3, 1), lambda: x.unfold(0, 1, 0),
-            lambda: x.unfold(0, -1, 1), lambda: z.unfold(0, 1, 1), lambda: x.movedim(0, 2), lambda: x.movedim((0, 0), (0, 1)),
-            lambda: x.flatten(1, 0), lambda: x.flatten(0, 2), lambda: z.flatten(), lambda: x.unflatten(0, (3, 1)), lambda: x.unflatten(0, ()),
-            lambda: x.unflatten(1, (3, -1)).shape, lambda: x.as_strided((2,), (1, 1)), lambda: x.as_strided((7,), (1,)), lambda: x.as_strided((2,), (-1,)),
-            lambda: x.as_strided((3,), (1,), 4), lambda: torch.view_as_real(x), lambda: torch.view_as_complex(x), lambda: torch.view_as_complex(x.long()),
-            lambda: torch.view_as_complex(torch.zeros(2, 2).t()), lambda: torch.imag(x), lambda: torch.real(x) is x, lambda: x.imag, lambda: z.mT, lambda: z.T,
-            lambda: x.view(torch.float64), lambda: x.t().view(torch.int16), lambda: z.view(torch.int16), lambda: x.view(torch.int16).shape,
-            lambda: x.view(torch.uint8).shape, lambda: torch.zeros(2, 4).view(torch.float64).shape, lambda: z.view(torch.int32), lambda: x.tensor_split(0),
-            lambda: [p.shape for p in x.tensor_split((1, 2), 1)], lambda: z.tensor_split(2), lambda: torch.broadcast_to(x, (2, 2)), lambda: x.swapaxes(0, 2),
-            lambda: x.squeeze(0).shape, lambda: x.adjoint().shape, lambda: z.adjoint(), lambda: x.ravel().shape, lambda: x.view_as(z), lambda: x.expand_as(z),
-            lambda: x.H.shape, lambda: torch.zeros(1, 2, 3).H, lambda: x.view([3, 2]).shape, lambda: x.view(torch.Size([6])).shape, lambda: x.view(size=(6,)).shape,
-            lambda: torch.narrow(x, dim=1, start=torch.tensor(1), length=2), lambda: x.reshape(shape=(3, 2)).shape, lambda: torch.split(x, split_size_or_sections=2, dim=1)[0].shape,
-            lambda: torch.permute(x, dims=(1, 0)).shape, lambda: x.permute(dims=(1, 0)).shape, lambda: x.transpose(dim0=0, dim1=1).shape, lambda: x.size(2), lambda: x.stride(2),
+            lambda: x.unfold(0, -1, 1), lambda: z.unfold(0, 1, 1), lambda: x.movedim(0, 2),
+            lambda: x.movedim((0, 0), (0, 1)), lambda: x.flatten(1, 0), lambda: x.flatten(0, 2), lambda: z.flatten(),
+            lambda: x.unflatten(0, (3, 1)), lambda: x.unflatten(0, ()), lambda: x.unflatten(1, (3, -1)).shape,
+            lambda: x.as_strided((2,), (1, 1)), lambda: x.as_strided((7,), (1,)), lambda: x.as_strided((2,), (-1,)),
+            lambda: x.as_strided((3,), (1,), 4), lambda: torch.view_as_real(x), lambda: torch.view_as_complex(x),
+            lambda: torch.view_as_complex(x.long()), lambda: torch.view_as_complex(torch.zeros(2, 2).t()),
+            lambda: torch.imag(x), lambda: torch.real(x) is x, lambda: x.imag, lambda: z.mT, lambda: z.T,
+            lambda: x.view(torch.float64), lambda: x.t().view(torch.int16), lambda: z.view(torch.int16),
+            lambda: x.view(torch.int16).shape, lambda: x.view(torch.uint8).shape,
+            lambda: torch.zeros(2, 4).view(torch.float64).shape, lambda: z.view(torch.int32), lambda: x.tensor_split(0),
+            lambda: [p.shape for p in x.tensor_split((1, 2), 1)], lambda: z.tensor_split(2),
+            lambda: torch.broadcast_to(x, (2, 2)), lambda: x.swapaxes(0, 2), lambda: x.squeeze(0).shape,
+            lambda: x.adjoint().shape, lambda: z.adjoint(), lambda: x.ravel().shape, lambda: x.view_as(z),
+            lambda: x.expand_as(z), lambda: x.H.shape, lambda: torch.zeros(1, 2, 3).H, lambda: x.view([3, 2]).shape,
+            lambda: x.view(torch.Size([6])).shape, lambda: x.view(size=(6,)).shape,
+            lambda: torch.narrow(x, dim=1, start=torch.tensor(1), length=2), lambda: x.reshape(shape=(3, 2)).shape,
+            lambda: torch.split(x, split_size_or_sections=2, dim=1)[0].shape,
+            lambda: torch.permute(x, dims=(1, 0)).shape, lambda: x.permute(dims=(1, 0)).shape,
+            lambda: x.transpose(dim0=0, dim1=1).shape, lambda: x.size(2), lambda: x.stride(2),
         )
     ]  # fmt: skip

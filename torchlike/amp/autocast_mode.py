@@ -4,7 +4,7 @@ import collections.abc
 import functools
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -129,7 +129,7 @@ def public_functions() -> dict[str, Callable]:
         )
     }  # fmt: skip
     for kind, old in (("cuda", "gpu"), ("cpu", "cpu"), ("ipu", "ipu"), ("xla", "xla")):
-        rules = [
+        rules: list[tuple[str, str, str, Callable]] = [
             (
                 f"get_autocast_{old}_dtype", "", f"get_autocast_dtype('{kind}')",
                 functools.partial(get_autocast_dtype, kind),
@@ -223,7 +223,7 @@ class autocast:
         LOCAL.cache_enabled = self._cache_enabled
         return self
 
-    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> bool:
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> Literal[False]:
         LOCAL.nesting -= 1
         if LOCAL.nesting == 0:
             state.clear_cache()

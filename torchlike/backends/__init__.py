@@ -61,9 +61,9 @@ def _precision(**more: Any) -> _types.SimpleNamespace:
 # accepted and change nothing. The same holds for the choice of kernels and libraries everywhere on this page.
 fp32_precision = "none"
 cudnn = _module(
-    "cudnn", "cuDNN switches; no effect under XLA.", deterministic=False, benchmark=False, enabled=True, allow_tf32=True,
-    benchmark_limit=None, fp32_precision="none", depthwise_kernel="auto", conv=_precision(), rnn=_precision(),
-    is_available=lambda: False, version=lambda: None, is_acceptable=lambda tensor: False,
+    "cudnn", "cuDNN switches; no effect under XLA.", deterministic=False, benchmark=False, enabled=True,
+    allow_tf32=True, benchmark_limit=None, fp32_precision="none", depthwise_kernel="auto", conv=_precision(),
+    rnn=_precision(), is_available=lambda: False, version=lambda: None, is_acceptable=lambda tensor: False,
 )  # fmt: skip
 _flags(cudnn, "enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32", "fp32_precision")
 
@@ -104,8 +104,8 @@ def _sdp_kernel(
     import warnings
 
     warnings.warn(
-        "`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager will be removed. Please see "
-        "`torch.nn.attention.sdpa_kernel()` for the new context manager, with updated signature.",
+        "`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager will be removed. Please "
+        "see `torch.nn.attention.sdpa_kernel()` for the new context manager, with updated signature.",
         FutureWarning,
         stacklevel=3,
     )
@@ -145,12 +145,16 @@ class _PlanCache:
 
 
 cuda = _module(
-    "cuda", "CUDA switches.", matmul=_Matmul(), is_built=lambda: False, cufft_plan_cache=_PlanCache(), sdp_kernel=_sdp_kernel,
+    "cuda", "CUDA switches.", matmul=_Matmul(), is_built=lambda: False, cufft_plan_cache=_PlanCache(),
+    sdp_kernel=_sdp_kernel,
     preferred_linalg_library=_preferred("preferred_linalg_library", "default", ("default", "cusolver", "magma")),
-    preferred_blas_library=_preferred("preferred_blas_library", "default", ("default", "cublas", "cublaslt", "hipblaslt", "ck")),
+    preferred_blas_library=_preferred(
+        "preferred_blas_library", "default", ("default", "cublas", "cublaslt", "hipblaslt", "ck")
+    ),
     preferred_rocm_fa_library=_preferred("preferred_rocm_fa_library", "default", ("default", "aotriton", "ck")),
     is_flash_attention_available=lambda: False, is_ck_sdpa_available=lambda: False,
-    can_use_flash_attention=lambda params, debug=False: False, can_use_efficient_attention=lambda params, debug=False: False,
+    can_use_flash_attention=lambda params, debug=False: False,
+    can_use_efficient_attention=lambda params, debug=False: False,
     can_use_cudnn_attention=lambda params, debug=False: False,
 )  # fmt: skip
 for _key, _name in (
@@ -174,7 +178,8 @@ def _no_mps(name: str) -> Any:
 
 mps = _module(
     "mps", "Apple GPUs: none.", is_available=lambda: False, is_built=lambda: False, get_name=_no_mps("get_name"),
-    get_core_count=_no_mps("get_core_count"), is_macos13_or_newer=_no_mps("isOnMacOSorNewer"), is_macos_or_newer=_no_mps("isOnMacOSorNewer"),
+    get_core_count=_no_mps("get_core_count"), is_macos13_or_newer=_no_mps("isOnMacOSorNewer"),
+    is_macos_or_newer=_no_mps("isOnMacOSorNewer"),
 )  # fmt: skip
 mkl = _module("mkl", "MKL: none.", is_available=lambda: False, VERBOSE_OFF=0, VERBOSE_ON=1)
 mkldnn = _module(
@@ -195,8 +200,8 @@ def _set_fastpath(value: bool) -> None:
 
 mha.set_fastpath_enabled = _set_fastpath  # type: ignore[attr-defined]
 opt_einsum = _module(
-    "opt_einsum", "The order of products in einsum: chosen by JAX, which uses opt_einsum.", enabled=True, strategy="auto",
-    is_available=lambda: True,
+    "opt_einsum", "The order of products in einsum: chosen by JAX, which uses opt_einsum.", enabled=True,
+    strategy="auto", is_available=lambda: True,
 )  # fmt: skip
 _flags(opt_einsum, "enabled", "strategy")
 

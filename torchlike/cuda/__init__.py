@@ -1,7 +1,8 @@
-"""torch.cuda: JAX's GPU, if there is one. Without one every question has PyTorch's answer for a machine without CUDA."""
+"""torch.cuda: JAX's GPU, if there is one. Without one every question has PyTorch's answer for a machine without
+CUDA."""
 
 import types as _types
-from typing import Any
+from typing import Any, Literal
 
 from torchlike._src.core import dtype as _dtypes
 from torchlike._src.core.device import device as _Device
@@ -33,7 +34,7 @@ class DeferredCudaCallError(Exception):
     """What PyTorch raises for errors of calls that waited for CUDA to start."""
 
 
-# -- which devices ------------------------------------------------------------------------------------------------------
+# -- which devices -----------------------------------------------------------------------------------------------------
 
 
 def is_available() -> bool:
@@ -86,7 +87,7 @@ class device:
             raise RuntimeError("PyTorch was compiled without CUDA support")
         set_device(self.idx)
 
-    def __exit__(self, *unused: object) -> bool:
+    def __exit__(self, *unused: object) -> Literal[False]:
         return False
 
 
@@ -157,7 +158,7 @@ def get_gencode_flags() -> str:
     return " ".join(f"-gencode compute={a.replace('sm', 'compute')},code={a}" for a in get_arch_list())
 
 
-# -- what XLA does by itself, or does not have --------------------------------------------------------------------------
+# -- what XLA does by itself, or does not have -------------------------------------------------------------------------
 
 
 def get_sync_debug_mode() -> int:
@@ -196,10 +197,12 @@ for _name in ("utilization", "temperature", "power_draw", "clock_rate", "memory_
     globals()[_name] = _unsupported(_name, "JAX does not tell; use nvidia-smi")
 
 
-# -- legacy types -------------------------------------------------------------------------------------------------------
+# -- legacy types ------------------------------------------------------------------------------------------------------
 
 
 class _LegacyMeta(type):
+    dtype: Any
+
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, _names("torch")["Tensor"]) and instance.is_cuda and instance.dtype is cls.dtype
 
@@ -217,7 +220,8 @@ def _legacy() -> None:
         name = d.type_name.removeprefix("torch.")
         globals()[name] = _LegacyMeta(name, (), {"dtype": d, "__module__": "torch.cuda"})
     for name in (
-        "BFloat16", "Bool", "Byte", "Char", "ComplexDouble", "ComplexFloat", "Double", "Float", "Half", "Int", "Long", "Short",
+        "BFloat16", "Bool", "Byte", "Char", "ComplexDouble", "ComplexFloat", "Double", "Float", "Half", "Int", "Long",
+        "Short",
     ):  # fmt: skip
         globals()[name + "Storage"] = _unsupported(name + "Storage", "a storage comes with a tensor")
 

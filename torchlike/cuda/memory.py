@@ -9,13 +9,13 @@ from torchlike._src.tensor import devices as _devices
 from torchlike.cuda._device import gpu
 
 __all__ = [
-    "CUDAPluggableAllocator", "MemPool", "caching_allocator_alloc", "caching_allocator_delete", "caching_allocator_enable",
-    "change_current_allocator", "empty_cache", "get_allocator_backend", "get_per_process_memory_fraction", "list_gpu_processes",
-    "max_memory_allocated", "max_memory_cached", "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_cached",
-    "memory_reserved", "memory_snapshot", "memory_stats", "memory_stats_as_nested_dict", "memory_summary",
-    "host_memory_stats", "host_memory_stats_as_nested_dict",
-    "reset_accumulated_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_memory_stats",
-    "set_per_process_memory_fraction", "use_mem_pool",
+    "CUDAPluggableAllocator", "MemPool", "caching_allocator_alloc", "caching_allocator_delete",
+    "caching_allocator_enable", "change_current_allocator", "empty_cache", "get_allocator_backend",
+    "get_per_process_memory_fraction", "list_gpu_processes", "max_memory_allocated", "max_memory_cached",
+    "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_cached", "memory_reserved", "memory_snapshot",
+    "memory_stats", "memory_stats_as_nested_dict", "memory_summary", "host_memory_stats",
+    "host_memory_stats_as_nested_dict", "reset_accumulated_memory_stats", "reset_max_memory_allocated",
+    "reset_max_memory_cached", "reset_peak_memory_stats", "set_per_process_memory_fraction", "use_mem_pool",
 ]  # fmt: skip
 
 
@@ -129,7 +129,8 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
     """JAX reads its share of the memory when it starts, from XLA_PYTHON_CLIENT_MEM_FRACTION."""
     gpu(device)
     raise NotImplementedError(
-        "torchlike: cuda.set_per_process_memory_fraction (set the environment variable XLA_PYTHON_CLIENT_MEM_FRACTION instead)"
+        "torchlike: cuda.set_per_process_memory_fraction (set the environment variable XLA_PYTHON_CLIENT_MEM_FRACTION "
+        "instead)"
     )
 
 
@@ -166,7 +167,7 @@ memory_snapshot = _no_allocator("memory_snapshot")
 
 
 def get_allocator_backend() -> str:
-    """ "native": XLA's own."""
+    """Always "native": XLA's own."""
     return "native"
 
 

@@ -8,8 +8,8 @@ from torchlike._src.tensor.random import default_generator as _generator
 from torchlike.cuda._device import gpu
 
 __all__ = [
-    "get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state",
-    "set_rng_state_all",
+    "get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed", "manual_seed_all", "seed", "seed_all",
+    "set_rng_state", "set_rng_state_all",
 ]  # fmt: skip
 
 

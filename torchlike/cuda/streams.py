@@ -7,8 +7,8 @@ from torchlike._src.tensor import devices as _devices
 from torchlike.cuda._device import gpu, index
 
 __all__ = [
-    "Event", "ExternalStream", "Stream", "StreamContext", "current_stream", "default_stream", "get_stream_from_external",
-    "set_stream", "stream",
+    "Event", "ExternalStream", "Stream", "StreamContext", "current_stream", "default_stream",
+    "get_stream_from_external", "set_stream", "stream",
 ]  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 They nest in any order, work on containers of tensors, and are recorded like any other operation: a step made of them
 is one program."""
 
-from torchlike._src.tensor.composite_vmap import vmap
+from torchlike._namespace import vmap
 from torchlike.func._misc import debug_unwrap, functionalize, rearrange
 from torchlike.func._modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from torchlike.func._transforms import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp

@@ -24,28 +24,30 @@ from torchlike._src.core.aval import Aval
 from torchlike._src.engine import Value, host_array, record
 from torchlike._src.engine import direct as direct_engine
 from torchlike._src.ops.declare import Kernel, Pullback, RawOp
+from torchlike._src.tensor import call, composite_vmap
 from torchlike._src.tensor.call import record_taped
+from torchlike._src.tensor.composite_vmap import STACK
 from torchlike._src.tensor.tensor import Tensor, wrap
 
-recorder = sys.modules["torchlike._src.engine.record"]
+recorder: Any = sys.modules["torchlike._src.engine.record"]
 _numbers = itertools.count(1).__next__
 
 ITEM = (
-    "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please "
-    "try to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, please "
-    "file a bug report."
+    "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a "
+    "Tensor, please try to rewrite what you're doing with other operations. If error is occurring somewhere inside "
+    "PyTorch internals, please file a bug report."
 )
 CONTROL_FLOW = (
-    "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet, "
-    "please file an issue at https://github.com/pytorch/pytorch/issues ."
+    "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support "
+    "that yet, please file an issue at https://github.com/pytorch/pytorch/issues ."
 )
 DYNAMIC = (
-    "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{name}. Please file "
-    "an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
+    "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+    "aten::{name}. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
 )
 MASK = (
-    "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing with a "
-    "boolean mask."
+    "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over "
+    "indexing with a boolean mask."
 )
 NO_STORAGE = "Cannot access data pointer of Tensor that doesn't have storage"
 READERS = {
@@ -326,6 +328,8 @@ class EnterBackward(Node):
     """What `enter` puts on the tape."""
 
     __slots__ = ("dim", "level")
+    dim: int
+    level: "Level"
 
     def pull(self, grads: list, keep: bool) -> Sequence:
         return [leave_value(grads[0], self.level, self.dim)]
@@ -338,6 +342,9 @@ class LeaveBackward(Node):
     """What `leave` puts on the tape."""
 
     __slots__ = ("batched", "dim", "level")
+    batched: bool
+    dim: int
+    level: "Level"
 
     def pull(self, grads: list, keep: bool) -> Sequence:
         g = enter_value(grads[0], self.level, self.dim)
@@ -405,6 +412,22 @@ def shown(t: Tensor) -> str:
     return f"BatchedTensor(lvl={len(home_of(v))}, bdim=0, value=\n{inner}\n)"
 
 
+INPLACE = (
+    "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in "
+    "extra_args that has more elements than `self`. This happened due to `other` being vmapped over but `self` not "
+    "being vmapped over in a vmap. Please try to use out-of-place operators instead of inplace arithmetic. If said "
+    "operator is being called inside the PyTorch framework, please file a bug report instead."
+)
+
+
+def check_write(target: Tensor, value: Value) -> None:
+    """RuntimeError if what is written differs between samples that share the target."""
+    if STACK.levels:
+        held = levels_of(target._s.value)
+        if any(level not in held for level in levels_of(value)):
+            raise RuntimeError(INPLACE)
+
+
 def _install() -> None:
     """Let the recorder and printing know of batched values."""
     plain = Tensor.__repr__
@@ -415,8 +438,10 @@ def _install() -> None:
             return shown(self)
         return plain(self, **kwargs)
 
-    Tensor.__repr__ = representation  # type: ignore[method-assign]
+    Tensor.__repr__ = representation  # type: ignore[assignment, method-assign]
     recorder.direct_hook = run
+    composite_vmap.enter, composite_vmap.leave, composite_vmap.is_batched = enter, leave, is_batched
+    call.write_check = check_write  # type: ignore[attr-defined]
 
 
 _install()

@@ -17,10 +17,10 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
     if remove not in ("mutations", "mutations_and_views"):
         raise RuntimeError(
             f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are:\n"
-            "     remove='mutations': all inplace and out= operators will be removed from the program, and replaced with their "
-            "out-of-place equivalents.\n"
-            "     remove='mutations_and_views': In addition to the above, all aliasing operators {view} will be replaced with "
-            "their non-aliasing counterparts, {view}_copy.\n"
+            "     remove='mutations': all inplace and out= operators will be removed from the program, and "
+            "replaced with their out-of-place equivalents.\n"
+            "     remove='mutations_and_views': In addition to the above, all aliasing operators {view} will be "
+            "replaced with their non-aliasing counterparts, {view}_copy.\n"
         )
 
     @functools.wraps(func)
@@ -89,7 +89,7 @@ def rearrange(tensor: Any, pattern: str, **axes_lengths: int) -> Tensor:
     left, right = _side(sides[0], pattern), _side(sides[1], pattern)
     rest = tensor.dim() - sum(1 for x in left if x != "...")
     if rest < 0 or (rest > 0 and "..." not in left):
-        raise ValueError(f"Number of dimensions in pattern ({len(left)}) and tensor ({tensor.dim()}) do not match: {pattern}")
+        raise ValueError(f"{len(left)} dims in the pattern do not match the tensor's {tensor.dim()}: {pattern}")
     more = [f"...{k}" for k in range(rest)] if "..." in left else []
 
     def spread(items: list) -> list:
@@ -128,8 +128,8 @@ def rearrange(tensor: Any, pattern: str, **axes_lengths: int) -> Tensor:
     split = tensor.reshape(sizes).permute([names.index(n) for n in wanted])
     shape = []
     for x in right:
-        n = 1
+        size = 1
         for name in x if isinstance(x, list) else [x]:
-            n *= of[name]
-        shape.append(n)
+            size *= of[name]
+        shape.append(size)
     return split.reshape(shape)

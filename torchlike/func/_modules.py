@@ -43,7 +43,7 @@ def functional_call(
 
 def _named(module: nn.Module) -> dict[str, Any]:
     """All names of all parameters and buffers, shared ones under each of theirs."""
-    out = dict(module.named_parameters(remove_duplicate=False))
+    out: dict[str, Any] = dict(module.named_parameters(remove_duplicate=False))
     out.update(module.named_buffers(remove_duplicate=False))
     return out
 

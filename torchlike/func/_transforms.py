@@ -25,6 +25,7 @@ class InputBackward(Node):
     share the input, each with a transform of its own."""
 
     __slots__ = ("missing",)
+    missing: tuple
 
     def pull(self, grads: list, keep: bool) -> Sequence:
         g = grads[0]
@@ -68,7 +69,7 @@ def _leaf(t: Tensor, mode: _Recording) -> Tensor:
 
 def _inner(x: Any, mode: _Recording) -> Tensor:
     """A transform's own input with the data of `x`."""
-    if not isinstance(x, TensorBase):
+    if not isinstance(x, Tensor):
         raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
     dtype = x._aval.dtype
     if not (dtype.is_floating_point or dtype.is_complex):
@@ -119,9 +120,7 @@ def _gradients(outputs: Sequence, inputs: Sequence, weights: Sequence, create: b
     pairs = [(o, w) for o, w in zip(outputs, weights, strict=True) if o._rg]
     if not pairs:
         return [None] * len(inputs)
-    return list(
-        backward.grad([o for o, _ in pairs], inputs, [w for _, w in pairs], keep, create, True)
-    )
+    return list(backward.grad([o for o, _ in pairs], inputs, [w for _, w in pairs], keep, create, True))
 
 
 def _filled(grads: Sequence, like: Sequence) -> list:
@@ -204,9 +203,7 @@ def _value_and_gradient(func: Callable, argnums: Any, has_aux: bool, args: tuple
                 )
             output, aux = output
         if not isinstance(output, TensorBase):
-            raise RuntimeError(
-                f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}"
-            )
+            raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}")
         if output._aval.ndim:
             raise RuntimeError(
                 "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
@@ -276,8 +273,8 @@ def _vjp(func: Callable, primals: tuple, argnums: Any, has_aux: bool) -> tuple:
         given, given_spec = flatten(cotangents)
         if given_spec != out_spec:
             raise RuntimeError(
-                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
-                f"cotangents: {given_spec.short()}, primal output: {out_spec.short()}"
+                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
+                f"function. cotangents: {given_spec.short()}, primal output: {out_spec.short()}"
             )
         with _Recording() as now:
             wanted = now.outer if create_graph is None else create_graph
@@ -382,8 +379,9 @@ def _jvp(func: Callable, primals: Any, tangents: Any, argnums: Any, strict: bool
     along, tangent_spec = flatten(tangents)
     if spec != tangent_spec:
         raise RuntimeError(
-            f"{lead}Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 "
-            f"tensors, tangents also must be. Got primals with structure {spec} and tangents with structure {tangent_spec}"
+            f"{lead}Expected primals and tangents to have the same python structure. For example, if primals is a "
+            f"tuple of 3 tensors, tangents also must be. Got primals with structure {spec} and tangents with structure "
+            f"{tangent_spec}"
         )
     for what, items in (("primals", leaves), ("tangents", along)):
         if not items:
@@ -410,8 +408,8 @@ def _jvp(func: Callable, primals: Any, tangents: Any, argnums: Any, strict: bool
         pushed = linear.push(along, create)
         if strict and any(p is None for p in pushed):
             raise RuntimeError(
-                "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed "
-                "with strict=True."
+                "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is "
+                "not allowed with strict=True."
             )
         mine = [*own, *(d for d in linear.dummies if d is not None)]
         products = [_released(p, mine, mode.outer) for p in _filled(pushed, [o.detach() for o in outputs])]
@@ -441,8 +439,10 @@ def jacfwd(func: Callable, argnums: Any = 0, has_aux: bool = False, *, randomnes
         bound = functools.partial(func, **kwargs) if kwargs else func
         inputs, in_spec = flatten(_chosen(argnums, args))
         for x in inputs:
-            if not isinstance(x, TensorBase):
-                raise RuntimeError(f"jvp(f, primals, tangents): Expected primals to only contain Tensors, got {type(x)}")
+            if not isinstance(x, Tensor):
+                raise RuntimeError(
+                    f"jvp(f, primals, tangents): Expected primals to only contain Tensors, got {type(x)}"
+                )
             _check_tangent(x, x)
         basis = unflatten(_bases(inputs, sum(x._aval.numel for x in inputs)), in_spec)
 
@@ -508,5 +508,3 @@ def linearize(func: Callable, *primals: Any) -> tuple:
             return unflatten([_released(p, mine, now.outer) for p in pushed], out_spec)
 
     return shown, jvp_fn
-
-

@@ -6,9 +6,10 @@ from typing import Any
 
 
 class Spec:
-    """The structure of a nested container. `kind` is None for a leaf; `context` is what rebuilding needs (keys, a class)."""
+    """The structure of a nested container. `kind` is None for a leaf; `context`: what rebuilding needs."""
 
     __slots__ = ("children", "context", "count", "kind")
+    count: int
 
     def __init__(self, kind: Any, context: Any, children: tuple["Spec", ...]) -> None:
         self.kind = kind

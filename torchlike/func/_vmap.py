@@ -8,7 +8,7 @@ from typing import Any
 from torchlike._src.tensor.call import write
 from torchlike._src.tensor.composite_vmap import STACK
 from torchlike._src.tensor.namespace import torch
-from torchlike._src.tensor.tensor import TensorBase
+from torchlike._src.tensor.tensor import Tensor, TensorBase
 from torchlike.func._levels import Level, enter, home_of, is_batched, leave
 from torchlike.func._tree import LEAF, Spec, broadcast, flatten, unflatten
 
@@ -26,8 +26,8 @@ def _split_inputs(func: Any, in_dims: Any, args: tuple) -> tuple[int, list, list
     lead = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): "
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(
-            f"{lead}expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: "
-            f"{type(in_dims)}."
+            f"{lead}expected `in_dims` to be int or a (potentially nested) tuple matching the structure of "
+            f"inputs, got: {type(in_dims)}."
         )
     if not args:
         raise ValueError(
@@ -38,12 +38,14 @@ def _split_inputs(func: Any, in_dims: Any, args: tuple) -> tuple[int, list, list
     dims = broadcast(in_dims, spec)
     if dims is None:
         raise ValueError(
-            f"{lead}in_dims is not compatible with the structure of `inputs`. in_dims has structure {flatten(in_dims)[1]} "
-            f"but inputs has structure {spec}."
+            f"{lead}in_dims is not compatible with the structure of `inputs`. in_dims has structure "
+            f"{flatten(in_dims)[1]} but inputs has structure {spec}."
         )
     for k, (x, d) in enumerate(zip(leaves, dims, strict=True)):
         if not isinstance(d, int) and d is not None:
-            raise ValueError(f"{lead}Got in_dim={d} for an input but in_dim must be either an integer dimension or None.")
+            raise ValueError(
+                f"{lead}Got in_dim={d} for an input but in_dim must be either an integer dimension or None."
+            )
         if d is None:
             continue
         if not isinstance(x, TensorBase):
@@ -54,8 +56,8 @@ def _split_inputs(func: Any, in_dims: Any, args: tuple) -> tuple[int, list, list
         n = x._aval.ndim
         if not -n <= d < n:
             raise ValueError(
-                f"{lead}Got in_dim={d} for some input, but that input is a Tensor of dimensionality {n} so expected in_dim "
-                f"to satisfy -{n} <= in_dim < {n}."
+                f"{lead}Got in_dim={d} for some input, but that input is a Tensor of dimensionality {n} so "
+                f"expected in_dim to satisfy -{n} <= in_dim < {n}."
             )
         dims[k] = d % n
     sizes = [x._aval.shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None]
@@ -63,8 +65,8 @@ def _split_inputs(func: Any, in_dims: Any, args: tuple) -> tuple[int, list, list
         raise ValueError("vmap: Expected at least one Tensor to vmap over")
     if any(n != sizes[0] for n in sizes):
         raise ValueError(
-            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "
-            "dimension"
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "
+            "mapped dimension"
         )
     return sizes[0], dims, leaves, spec
 
@@ -75,16 +77,16 @@ def _output_dims(func: Any, out_dims: Any, spec: Spec) -> list:
     for d in flatten(out_dims)[0]:
         if d is not None and not isinstance(d, int):
             raise ValueError(
-                f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
-                "representing where in the outputs the vmapped dimension should appear."
+                f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection "
+                "of ints representing where in the outputs the vmapped dimension should appear."
             )
     # A tuple of one dim may stand for the dim of a single result.
     single = out_dims[0] if spec == LEAF and isinstance(out_dims, tuple) and len(out_dims) == 1 else out_dims
     dims = broadcast(single, spec)
     if dims is None:
         raise ValueError(
-            f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. "
-            f"out_dims has structure {flatten(out_dims)[1]} but outputs has structure {spec}."
+            f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
+            f"`outputs`. out_dims has structure {flatten(out_dims)[1]} but outputs has structure {spec}."
         )
     return dims
 
@@ -94,11 +96,11 @@ def _leave(func: Any, x: Any, level: Level, dim: int | None) -> Any:
     if dim is None:
         if isinstance(x, TensorBase) and is_batched(x, level):
             raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
-        return leave(x, level, 0)[0] if isinstance(x, TensorBase) and level in home_of(x._read()) else x
-    if not isinstance(x, TensorBase):
+        return leave(x, level, 0)[0] if isinstance(x, Tensor) and level in home_of(x._read()) else x
+    if not isinstance(x, Tensor):
         raise ValueError(
-            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x)}. Did you mean to set out_dims= to None "
-            "for output?"
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x)}. Did you mean to set "
+            "out_dims= to None for output?"
         )
     n = x._aval.ndim + 1
     if not -n <= dim < n:
@@ -154,7 +156,8 @@ def vmap(
             results, placed, out_spec = _once(func, n, dims, part, spec, out_dims, randomness, kwargs)
             chunks.append(results)
         joined = [
-            items[0] if d is None else torch.cat(items, d) for items, d in zip(zip(*chunks, strict=True), placed, strict=True)
+            items[0] if d is None else torch.cat(items, d)
+            for items, d in zip(zip(*chunks, strict=True), placed, strict=True)
         ]
         return unflatten(joined, out_spec)
 
@@ -164,5 +167,3 @@ def vmap(
     except (TypeError, ValueError):
         pass
     return wrapped
-
-

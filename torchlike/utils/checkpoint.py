@@ -48,8 +48,7 @@ TIP = (
     "\nTip: To see a more detailed error message, either pass `debug=True` "
     "to\n`torch.utils.checkpoint.checkpoint(...)` or "
     "wrap the code block\nwith `with torch.utils.checkpoint.set_checkpoint_debug_enabled(True):` to\nenable "
-    "checkpoint‑debug "
-    "mode globally.\n"
+    "checkpoint‑debug mode globally.\n"
 )
 
 
@@ -142,14 +141,10 @@ def _infer_device_type(*args: Any) -> str:
     if len(set(kinds)) > 1:
         warnings.warn(
             "Tensor arguments, excluding CPU tensors, are detected on at least two types of devices. Device state "
-            "will only be "
-            "saved for devices of a single device type, and the remaining devices will be ignored. Consequently, if "
-            "any "
-            "checkpointed functions involve randomness, this may result in incorrect gradients. (Note that if CUDA "
-            "devices are "
-            "among the devices detected, it will be prioritized; otherwise, the first device encountered will be "
-            "selected.)"
-            f"\nDevice types: {sorted(set(kinds))} first device type: {kinds[0]}",
+            "will only be saved for devices of a single device type, and the remaining devices will be ignored. "
+            "Consequently, if any checkpointed functions involve randomness, this may result in incorrect gradients. "
+            "(Note that if CUDA devices are among the devices detected, it will be prioritized; otherwise, the first "
+            f"device encountered will be selected.)\nDevice types: {sorted(set(kinds))} first device type: {kinds[0]}",
             stacklevel=2,
         )
     if not kinds:
@@ -214,10 +209,8 @@ class CheckpointFunction(Function):
         if _walk_under_way().get("inputs") is not None:
             raise RuntimeError(
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
-                "parameter "
-                "to .backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() "
-                "without "
-                "passing the `inputs` argument."
+                "parameter to .backward(). To resolve this error, you can either set use_reentrant=False, or call "
+                ".backward() without passing the `inputs` argument."
             )
         inputs = list(ctx.inputs)
         tensors = ctx.saved_tensors
@@ -343,13 +336,11 @@ class _Frame:
                 raise RuntimeError(
                     "one of the variables needed for gradient computation has been modified by an inplace operation: "
                     f"[{value.aval.dtype.type_name} [{shape}]] is at version {storage.version}; expected version "
-                    f"{version} "
-                    "instead. Hint: enable anomaly detection to find the operation that failed to compute its "
-                    "gradient, with "
-                    "torch.autograd.set_detect_anomaly(True)."
+                    f"{version} instead. Hint: enable anomaly detection to find the operation that failed to compute "
+                    "its gradient, with torch.autograd.set_detect_anomaly(True)."
                 )
         args = list(self.args)
-        tensors = [s[0] for s in self.saved.values()]
+        tensors: list[Any] = [s[0] for s in self.saved.values()]
         for k, new in zip(self.saved, _apart(tensors, [s[1] for s in self.saved.values()]), strict=True):
             args[k] = new
         return args
@@ -377,14 +368,12 @@ class _Frame:
             if _GROUP.current is not None:
                 extra = (
                     "Performing two backward calls that overlap (i.e. require the same saved activation in order to "
-                    "compute "
-                    "gradients) is not allowed while under the torch.utils.checkpoint.GraphExecGroup context. "
+                    "compute gradients) is not allowed while under the torch.utils.checkpoint.GraphExecGroup context. "
                 )
             raise CheckpointError(
                 "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. "
                 f"{extra}If you are calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise "
-                f"please open "
-                "an issue with details on your use case."
+                f"please open an issue with details on your use case."
             )
         return found
 
@@ -409,8 +398,7 @@ class _Frame:
                     return t
                 self.fail(
                     "torch.utils.checkpoint: trying to save more tensors during recomputation than during the "
-                    "original forward "
-                    f"pass.\n{TIP}"
+                    f"original forward pass.\n{TIP}"
                 )
             if self.holders[k]() is not None:
                 found[k] = t
@@ -431,8 +419,7 @@ class _Frame:
             self.fail(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
                 f"recomputation.\nNumber of tensors saved during forward: {len(self.holders)}\nNumber of tensors "
-                f"saved during "
-                f"recomputation: {count}.\n{TIP}"
+                f"saved during recomputation: {count}.\n{TIP}"
             )
         wrong = ""
         for k, t in found.items():
@@ -442,8 +429,7 @@ class _Frame:
         if wrong:
             self.fail(
                 "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than "
-                "during "
-                f"the forward pass.\n{wrong}.\n{TIP}"
+                f"during the forward pass.\n{wrong}.\n{TIP}"
             )
 
     def note(self, phase: str, t: Tensor) -> None:

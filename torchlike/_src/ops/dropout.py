@@ -9,13 +9,14 @@ from torchlike._src.ops.declare import S, T, op
 
 
 def _noise(keep: Any, p: Any, dtype: Any) -> Any:
-    """keep / (1 - p), the division in the tensor's dtype; zeros for p = 1."""
-    keep = keep.astype(dtype)
-    rest = (1.0 - p.astype(jnp.float64)).astype(
-        jnp.float32 if jnp.dtype(dtype).itemsize < 4 else jnp.finfo(dtype).dtype
-    )
-    scaled = (keep.astype(rest.dtype) / jnp.where(rest == 0, jnp.ones((), rest.dtype), rest)).astype(dtype)
-    return jnp.where(rest == 0, jnp.zeros((), dtype), scaled)
+    """keep / (1 - p), the division in the tensor's dtype; zeros for p = 1. One division for all: keep is 0 or 1."""
+    dtype = jnp.dtype(dtype)
+    wide = jnp.float32 if dtype.itemsize < 4 else jnp.finfo(dtype).dtype
+    rest = (1.0 - p.astype(jnp.float64)).astype(wide)
+    kept = jnp.where(rest == 0, jnp.zeros((), wide), 1 / rest).astype(dtype)
+    if keep.dtype == jnp.bool_:
+        return jnp.where(keep, kept, jnp.zeros((), dtype))
+    return keep.astype(dtype) * kept
 
 
 @op(

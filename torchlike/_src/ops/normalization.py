@@ -61,7 +61,7 @@ def _channel(v: Any, ndim: int) -> Any:
     return None if v is None else full(v).reshape(1, -1, *[1] * (ndim - 2))
 
 
-def check_batch_norm(input: Aval, eps: float, **tensors: Aval | None) -> None:
+def check_batch_norm(input: Aval, eps: float, rounded: bool = False, **tensors: Aval | None) -> None:
     channels = input.shape[1] if input.ndim > 1 else 0
     for name in ("running_mean", "running_var", "weight", "bias"):
         t = tensors.get(name)
@@ -93,7 +93,7 @@ def batch_norm_grad_weight(g0: Any, input: Any, out1: Any, out2: Any) -> Any:
     return batch_norm_sums(full(g0), full(input), out1)[1] * out2
 
 
-def batch_norm_shape(input: Aval, weight: Aval | None, bias: Aval | None, eps: float) -> tuple:
+def batch_norm_shape(input: Aval, weight: Aval | None, bias: Aval | None, eps: float, rounded: bool) -> tuple:
     stat = aval((input.shape[1],), full_dtype(input), input.device)
     return input, stat, stat, stat
 
@@ -112,10 +112,11 @@ def batch_norm_shape(input: Aval, weight: Aval | None, bias: Aval | None, eps: f
         "bias": lambda g0: full(g0).sum(_axes(g0.ndim)),
     },
 )
-def _batch_norm_train(input: T, weight: TO, bias: TO, *, eps: float):
+def _batch_norm_train(input: T, weight: TO, bias: TO, *, eps: float, rounded: bool = False):
     """(N, C, ...) -> (out, mean, 1/std, biased variance), the statistics over all dims but 1, of shape (C,).
 
-    running_mean takes `mean`; running_var takes `var * n / (n - 1)` with n = input.numel() / C."""
+    running_mean takes `mean`; running_var takes `var * n / (n - 1)` with n = input.numel() / C. `rounded`: the mean and
+    1/std are kept in the input's half type, as PyTorch does where the parameters are of that type too."""
     x = full(input)
     axes = _axes(x.ndim)
     n = jnp.asarray(x.size // max(x.shape[1], 1), x.dtype)
@@ -123,11 +124,20 @@ def _batch_norm_train(input: T, weight: TO, bias: TO, *, eps: float):
     centred = x - _channel(mean, x.ndim)
     var = (centred * centred).sum(axes) / n
     invstd = lax.rsqrt(var + jnp.asarray(eps, x.dtype))
+    if rounded:
+        mean, invstd = _rounded(mean, input.dtype), _rounded(invstd, input.dtype)
+        centred = x - _channel(mean, x.ndim)
     scale = invstd if weight is None else invstd * full(weight)
     out = centred * _channel(scale, x.ndim)
     if bias is not None:
         out = out + _channel(bias, x.ndim)
     return out.astype(input.dtype), mean, invstd, var
+
+
+def _rounded(a: Any, half: Any) -> Any:
+    """float32 with a half type's precision, which XLA must not undo."""
+    info = jnp.finfo(half)
+    return lax.reduce_precision(a, info.nexp, info.nmant)
 
 
 def _eval_scale(running_var: Any, eps: float) -> Any:
@@ -362,13 +372,18 @@ def group_norm_grad_weight(g0: Any, input: Any, out1: Any, out2: Any, num_groups
     return (full(g0) * xhat).sum(_axes(input.ndim))
 
 
-def _group_norm_stats(input: Any, weight: Any, bias: Any, num_groups: int, eps: float) -> tuple:
+def _group_norm_stats(
+    input: Any, weight: Any, bias: Any, num_groups: int, eps: float, rounded: bool = False
+) -> tuple:
     x = _grouped(full(input), num_groups)
     n = jnp.asarray(x.shape[2], x.dtype)
     mean = x.sum(2, keepdims=True) / n
     centred = x - mean
     var = (centred * centred).sum(2, keepdims=True) / n
     rstd = lax.rsqrt(var + jnp.asarray(eps, x.dtype))
+    if rounded:
+        mean, rstd = _rounded(mean, input.dtype), _rounded(rstd, input.dtype)
+        centred = x - mean
     out = (centred * rstd).reshape(input.shape)
     if weight is not None:
         out = out * _channel(weight, input.ndim)
@@ -414,7 +429,7 @@ def instance_norm_grad_weight(g0: Any, input: Any, out1: Any, out2: Any) -> Any:
     out=False,
     outputs=("out", "mean", "rstd", "var"),
     check=check_batch_norm,
-    shape=lambda input, weight, bias, eps: (input, *[_group_stat(input, input.shape[1])] * 3),
+    shape=lambda input, weight, bias, eps, rounded: (input, *[_group_stat(input, input.shape[1])] * 3),
     grad_name="ViewBackward0",
     vjp={
         "input": instance_norm_grad_input,
@@ -422,6 +437,6 @@ def instance_norm_grad_weight(g0: Any, input: Any, out1: Any, out2: Any) -> Any:
         "bias": lambda g0: full(g0).sum(_axes(g0.ndim)),
     },
 )
-def _instance_norm(input: T, weight: TO, bias: TO, *, eps: float):
+def _instance_norm(input: T, weight: TO, bias: TO, *, eps: float, rounded: bool = False):
     """(N, C, ...) -> (normalised per sample and channel, mean, 1/std, biased variance), statistics of shape (N, C)."""
-    return _group_norm_stats(input, weight, bias, input.shape[1], eps)
+    return _group_norm_stats(input, weight, bias, input.shape[1], eps, rounded)

@@ -201,14 +201,23 @@ def _aa_kernel(x: np.ndarray, mode: str) -> np.ndarray:
     return np.where(x < 1, near, np.where(x < 2, far, 0))
 
 
-def _rows(mode: str, size: int, out: int, align: bool, factor: float | None, real: Any) -> tuple[Any, Any]:
-    """(positions, weights) of one dim; weights None for a plain choice; positions None for a dense matrix."""
+def _rows(
+    mode: str, size: int, out: int, align: bool, factor: float | None, real: Any, half: Any = None
+) -> tuple[Any, Any]:
+    """(positions, weights) of one dim; weights None for a plain choice; positions None for a dense matrix.
+
+    PyTorch's kernels of a `half` type round weights to it, but for bilinear."""
     if mode in ("nearest", "nearest-exact"):
         return _nearest_rows(size, out, mode == "nearest-exact", factor, real)[:, None], None
     if mode in ("linear", "bilinear", "trilinear"):
-        return _linear_rows(size, out, align, factor, real)
+        rows, weights = _linear_rows(size, out, align, factor, real)
+        if half is not None and mode != "bilinear":
+            frac = weights[:, 1].astype(half).astype(real)
+            weights = np.stack([(1 - frac).astype(half).astype(real), frac], 1)
+        return rows, weights
     if mode == "bicubic":
-        return _cubic_rows(size, out, align, factor, real)
+        rows, weights = _cubic_rows(size, out, align, factor, real)
+        return rows, weights if half is None else weights.astype(half).astype(real)
     return None, _antialias_rows(size, out, align, factor, mode.removesuffix("-aa"), real)
 
 
@@ -260,13 +269,13 @@ def _choose_grad(g: Any, dim: int, positions: np.ndarray, size: int) -> Any:
     return _along(g, _matrix(positions[:, None], None, size), dim, True)
 
 
-def resample(x: Any, mode: str, sizes: tuple, align: bool, factors: Any) -> Any:
+def resample(x: Any, mode: str, sizes: tuple, align: bool, factors: Any, half: Any = None) -> Any:
     n = len(sizes)
     real = _real(x.dtype)
     for k in reversed(range(n)):
         dim = x.ndim - n + k
         factor = None if factors is None else factors[k]
-        rows, weights = _rows(mode, x.shape[dim], sizes[k], align, factor, real)
+        rows, weights = _rows(mode, x.shape[dim], sizes[k], align, factor, real, half)
         if x.shape[dim] == sizes[k] and _is_identity(rows, weights):
             continue
         x = _resample_dim(x, dim, rows, weights)
@@ -282,6 +291,8 @@ def _is_identity(rows: Any, weights: Any) -> bool:
 
 def resample_grad(g: Any, input_aval: Aval, mode: str, sizes: tuple, align: bool, factors: Any) -> Any:
     n = len(sizes)
+    if g.dtype.itemsize == 2:
+        g = g.astype(jnp.float32)
     real = _real(g.dtype)
     for k in range(n):
         dim = g.ndim - n + k
@@ -322,7 +333,9 @@ def check_upsample(input: Aval, mode: str, sizes: tuple, align_corners: bool, fa
 
 def _for_integers(x: Any, mode: str, sizes: tuple, align: bool, factors: Any) -> Any:
     if x.dtype.kind != "u" or mode in ("nearest", "nearest-exact"):
-        return resample(x, mode, sizes, align, factors)
+        half = x.dtype if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else None
+        y = resample(x if half is None else x.astype(jnp.float32), mode, sizes, align, factors, half)
+        return y.astype(x.dtype)
     n = len(sizes)
     y = x
     for k in reversed(range(n)):  # PyTorch rounds to bytes after each dim
@@ -336,7 +349,6 @@ def _for_integers(x: Any, mode: str, sizes: tuple, align: bool, factors: Any) ->
     namespaces=(),
     method=False,
     out=False,
-    promote=Promote.DEFAULT,
     check=check_upsample,
     shape=lambda input, mode, sizes, align_corners, factors: input.with_shape((*input.shape[:2], *sizes)),
     grad_name=lambda mode, sizes, **_: _NAMES[mode].format(len(sizes)),

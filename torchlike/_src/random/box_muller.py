@@ -12,9 +12,11 @@ intermediate arrays stay in the cache.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from . import libm
+from . import compiled, libm
 from .generator import HostGenerator
 from .rounding import fma32, fma64
 
@@ -181,21 +183,45 @@ def _split32(words: Array, k: Array) -> None:
 def _blocks_float32(gen: HostGenerator, out: Array, skipped: int) -> None:
     """Fill ``out`` float32[16 b] with standard normals; before the last block, draw and drop ``skipped`` words."""
     total = out.size // 2
-    work: Workspace | None = None
-    k: Array = np.empty((2, 0), _i32)
+    work: tuple | None = None
     done = 0
     while done < total:
-        pairs = min(_PIECE, total - done)
-        if work is None or pairs != k.shape[1]:
-            work, k, pair = Workspace(pairs), np.empty((2, pairs), _i32), np.empty((2, pairs), _f32)
-        words = gen.raw(2 * pairs) if done + pairs < total or not skipped else _raw_skipping(gen, 2 * pairs, skipped)
-        _split32(words, k)
-        radius, sine, cosine = polar_float32(k, work, pair)
-        np.multiply(radius, cosine, pair[0])
-        np.multiply(radius, sine, pair[1])
-        piece = out[2 * done : 2 * (done + pairs)]
-        np.copyto(piece.view(_HALF_BLOCK32).reshape(-1, 2).T, pair.view(_HALF_BLOCK32))
+        pairs = compiled.size(total - done)
+        if work is None or pairs != work[1].shape[1]:
+            work = Workspace(min(pairs, _PIECE)), np.empty((2, pairs), _i32), np.empty((2, pairs), _f32)
+        words = _words(gen, 2 * pairs, skipped if done + pairs == total else 0)
+        _transform(words, out[2 * done : 2 * (done + pairs)], *work)
         done += pairs
+
+
+def _transform(words: Array, out: Array, work: Workspace, k: Array, pair: Array) -> None:
+    """uint64[16 b] words -> standard normals float32[16 b]."""
+    _split32(words, k)
+    radius, sine, cosine = _polar(k, work, pair)
+    np.multiply(radius, cosine, pair[0])
+    np.multiply(radius, sine, pair[1])
+    np.copyto(out.view(_HALF_BLOCK32).reshape(-1, 2).T, pair.view(_HALF_BLOCK32))
+
+
+def _polar(k: Array, work: Workspace | None = None, out: Array | None = None) -> Sequence[Array]:
+    """``polar_float32``, by the compiled loop where there is one. ``work`` may be used if it has the right size."""
+    found = compiled.polar(k, _polar_numpy)
+    if found is not None:
+        return found
+    pairs = k.shape[1]
+    if pairs > _PIECE:
+        return _polar_numpy(k)
+    if work is None or work.v1.size != pairs:
+        work = Workspace(pairs)
+    return polar_float32(k, work, np.empty((2, pairs), _f32) if out is None else out)
+
+
+def _polar_numpy(k: Array) -> Sequence[Array]:
+    return polar_float32(k, Workspace(k.shape[1]), np.empty(k.shape, _f32))
+
+
+def _words(gen: HostGenerator, n: int, skipped: int) -> Array:
+    return _raw_skipping(gen, n, skipped) if skipped else gen.raw(n)
 
 
 def _raw_skipping(gen: HostGenerator, n: int, skipped: int) -> Array:
@@ -215,7 +241,7 @@ class Polars:
         size = low.size
         k = np.empty((2, size), _i32)
         k[:] = low
-        self.radius, self.sine, self.cosine = polar_float32(k, Workspace(size), np.empty((2, size), _f32))
+        self.radius, self.sine, self.cosine = _polar(k)
 
 
 def _from_ahead(gen: HostGenerator, out: Array, skipped: int) -> bool:

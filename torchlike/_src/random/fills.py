@@ -113,6 +113,14 @@ def uniform(gen: HostGenerator, shape: Shape, dtype: np.dtype, a: float = 0.0, b
         RuntimeError: a > b, or a bound or b - a exceeds the dtype.
         NotImplementedError: an integer dtype.
     """
+    if dtype == float32 and a == 0.0 and b == 1.0:  # hot: most calls, and the values stay below 1
+        n = math.prod(shape)
+        with gen.lock:
+            if n > _PIECE:
+                return _uniform32(gen, n, 0.0, 1.0).reshape(shape)
+            k = gen.raw(n).astype(np.int32)
+        k &= _MASK24
+        return np.multiply(k, _SCALE24, dtype=np.float32, casting="unsafe").reshape(shape)
     dtype = np.dtype(dtype)
     if dtype in _COMPLEX_PARTS:
         return _as_complex(uniform(gen, (*shape, 2), _COMPLEX_PARTS[dtype], a, b), dtype, shape)

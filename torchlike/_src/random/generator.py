@@ -28,7 +28,7 @@ _BULK_DWORDS = 4096
 # it covers, its least and largest number of words, and for how many requests none opens after a poor one.
 _WINDOW_AFTER = 3
 _WINDOW_REQUESTS = 16
-_WINDOW_LEAST = 4096
+_WINDOW_LEAST = 8192
 _WINDOW_MOST = 8192
 _WINDOW_PAUSE = 50
 

@@ -30,43 +30,54 @@ def draw_key(gen: HostGenerator) -> np.ndarray:
         return gen.words32(2)
 
 
-def _key(data: Any) -> Any:
-    return jax.random.wrap_key_data(data, impl="threefry2x32")
+def _unit(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """Uniform on [0, 1), in steps of 2**-24; for float64 in steps of 2**-53."""
+    stream = jax.random.wrap_key_data(key, impl="threefry2x32")
+    if dtype.itemsize == 8:
+        high, low = jax.random.bits(stream, (2, *shape), np.uint32)
+        return (
+            (high >> np.uint32(5)).astype(jnp.float64) * 2.0**26 + (low >> np.uint32(6)).astype(jnp.float64)
+        ) * 2.0**-53
+    drawn = jax.random.bits(stream, shape, np.uint32)
+    return (drawn >> np.uint32(8)).astype(jnp.float32) * np.float32(2.0**-24)
 
 
-def _real(key: Any, shape: tuple[int, ...], dtype: np.dtype, sample: Any) -> Any:
-    """sample(key, shape, dtype), with complex numbers as two reals."""
+def _parts(key: Any, shape: tuple[int, ...], dtype: np.dtype, finish: Any) -> Any:
+    """finish(units) in the dtype; complex numbers are made of two reals."""
     if dtype.kind != "c":
-        return sample(key, shape, dtype)
-    part = np.dtype(np.float32 if dtype.itemsize == 8 else np.float64)
-    pair = sample(key, (*shape, 2), part)
+        return finish(_unit(key, shape, dtype)).astype(dtype)
+    pair = finish(_unit(key, (*shape, 2), np.dtype(f"f{dtype.itemsize // 2}")))
     return jax.lax.complex(pair[..., 0], pair[..., 1])
 
 
 def uniform(key: Any, low: Any, high: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    """Uniform on [low, high)."""
+    """Uniform on [low, high); what rounding carries to `high` becomes `low`."""
 
-    def sample(k: Any, s: tuple[int, ...], d: np.dtype) -> Any:
-        return jax.random.uniform(k, s, d, low.astype(d), high.astype(d))
+    def finish(u: Any) -> Any:
+        a, b = low.astype(u.dtype), high.astype(u.dtype)
+        v = u * (b - a) + a
+        end = b.astype(dtype) if dtype.kind != "c" else b
+        return jnp.where(v.astype(end.dtype) == end, a, v)
 
-    return _real(_key(key), shape, dtype, sample)
+    return _parts(key, shape, dtype, finish)
 
 
 def normal(key: Any, mean: Any, std: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    """Normal; the parts of complex numbers have variance std**2 / 2."""
-    part = std / np.sqrt(2.0) if dtype.kind == "c" else std
+    """Normal, by the inverse of the distribution function; the parts of complex numbers have variance std**2 / 2."""
+    scale = np.sqrt(2.0) if dtype.kind != "c" else 1.0
 
-    def sample(k: Any, s: tuple[int, ...], d: np.dtype) -> Any:
-        return jax.random.normal(k, s, d) * part.astype(d) + mean.astype(d)
+    def finish(u: Any) -> Any:
+        half = np.asarray(2.0 ** (-53 if u.dtype == jnp.float64 else -24), u.dtype)  # keeps -1 and 1 out
+        return jax.lax.erf_inv(u * 2 - (1 - half)) * (std * scale).astype(u.dtype) + mean.astype(u.dtype)
 
-    return _real(_key(key), shape, dtype, sample)
+    return _parts(key, shape, dtype, finish)
 
 
 def bernoulli(key: Any, p: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """1 with probability p."""
-    return (jax.random.uniform(_key(key), shape, jnp.float32) < p.astype(jnp.float32)).astype(dtype)
+    return (_unit(key, shape, np.dtype(np.float32)) < p.astype(jnp.float32)).astype(dtype)
 
 
 def exponential(key: Any, rate: Any, *, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """Exponential with a rate."""
-    return jax.random.exponential(_key(key), shape, dtype) / rate.astype(dtype)
+    return _parts(key, shape, dtype, lambda u: jnp.log1p(-u) / -rate.astype(u.dtype))

@@ -115,12 +115,13 @@ def _finish(name: str, result: Tensor, out: Any, input: Any) -> Tensor:
     return result if out is None else write_out(out, result, f"fft_{name}", (input,))
 
 
-# -- one dim ------------------------------------------------------------------------------------------------------------
+# -- one dim -----------------------------------------------------------------------------------------------------------
 
 
 @public(FFT)
 def fft(input, n=None, dim=-1, norm=None, *, out=None):
-    """The discrete Fourier transform along `dim`, of n points (cut, or filled with zeros). Real or complex -> complex."""
+    """The discrete Fourier transform along `dim`, of n points (cut, or filled with zeros). Real or complex ->
+    complex."""
     return _finish("fft", _c2c("fft", input, n, dim, norm, True), out, input)
 
 
@@ -166,7 +167,7 @@ def hfft(input, n=None, dim=-1, norm=None, *, out=None):
     return _finish("hfft", _c2r("hfft", input, n, dim, norm, True), out, input)
 
 
-# -- several dims -------------------------------------------------------------------------------------------------------
+# -- several dims ------------------------------------------------------------------------------------------------------
 
 
 @public(FFT)
@@ -241,7 +242,7 @@ for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
     _two(_name)
 
 
-# -- frequencies --------------------------------------------------------------------------------------------------------
+# -- frequencies -------------------------------------------------------------------------------------------------------
 
 
 def _frequencies(
@@ -299,7 +300,7 @@ def ifftshift(input, dim=None):
 names(FFT)["Tensor"] = Tensor
 
 
-# -- short-time transforms ----------------------------------------------------------------------------------------------
+# -- short-time transforms ---------------------------------------------------------------------------------------------
 
 
 def _window_of(name: str, window: Any, win_length: int, n_fft: int) -> Any:
@@ -322,18 +323,20 @@ def _warn_window(text: str) -> None:
 
 @public("torch")
 def stft(
-    input, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode="reflect", normalized=False, onesided=None,
-    return_complex=None, align_to_window=None,
+    input, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode="reflect", normalized=False,
+    onesided=None, return_complex=None, align_to_window=None,
 ):  # fmt: skip
-    """The short-time Fourier transform: (..., time) -> (..., frequency, frame), of windows of n_fft, hop_length apart."""
+    """The short-time Fourier transform: (..., time) -> (..., frequency, frame), of windows of n_fft, hop_length
+    apart."""
     tensor_argument(input, "stft", "input", 1)
     hop = n_fft // 4 if hop_length is None else hop_length
     length = n_fft if win_length is None else win_length
     if window is None:
         _warn_window(
-            "A window was not provided. A rectangular window will be applied,which is known to cause spectral leakage. Other "
-            "windows such as torch.hann_window or torch.hamming_window are recommended to reduce spectral leakage.To suppress "
-            "this warning and use a rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`."
+            "A window was not provided. A rectangular window will be applied,which is known to cause spectral leakage. "
+            "Other windows such as torch.hann_window or torch.hamming_window are recommended to reduce spectral "
+            "leakage.To suppress this warning and use a rectangular window, explicitly set `window=torch.ones(n_fft, "
+            "device=<device>)`."
         )
     x = input
     if align_to_window is not None and center:
@@ -346,11 +349,11 @@ def stft(
     a = x._aval
 
     def fail(text: str) -> RuntimeError:
+        kind = "None" if window is None else f"{window._aval.dtype.type_name}{{{list(window._aval.shape)}}}"
         return RuntimeError(
             f"stft({a.dtype.type_name}{list(a.shape)}, n_fft={n_fft}, hop_length={hop}, win_length={length}, window="
-            f"{'None' if window is None else window._aval.dtype.type_name + '{' + str(list(window._aval.shape)) + '}'}, "
-            f"normalized={int(normalized)}, onesided={onesided if onesided is None else int(onesided)}, return_complex="
-            f"{return_complex if return_complex is None else int(return_complex)}, align_to_window="
+            f"{kind}, normalized={int(normalized)}, onesided={onesided if onesided is None else int(onesided)}, "
+            f"return_complex={return_complex if return_complex is None else int(return_complex)}, align_to_window="
             f"{align_to_window if align_to_window is None else int(align_to_window)}) : {text}"
         )
 
@@ -376,7 +379,8 @@ def stft(
         raise fail(f"expected 0 < win_length <= n_fft, but got win_length={length}")
     if window is not None and window._aval.shape != (length,):
         raise fail(
-            f"expected a 1D window tensor of size equal to win_length={length}, but got window with size {list(window._aval.shape)}"
+            f"expected a 1D window tensor of size equal to win_length={length}, but got window with size "
+            f"{list(window._aval.shape)}"
         )
     if onesided is None:
         onesided = not complex_in
@@ -402,8 +406,8 @@ def stft(
 
 @public("torch")
 def istft(
-    input, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False, onesided=None, length=None,
-    return_complex=False,
+    input, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False, onesided=None,
+    length=None, return_complex=False,
 ):  # fmt: skip
     """The inverse of stft by overlapping and adding: (..., frequency, frame) -> (..., time)."""
     tensor_argument(input, "istft", "input", 1)
@@ -423,8 +427,8 @@ def istft(
 
     if window is None:
         _warn_window(
-            "A window was not provided. A rectangular window will be applied.Please provide the same window used by stft to make "
-            "the inversion lossless.To suppress this warning and use a rectangular window, explicitly set "
+            "A window was not provided. A rectangular window will be applied.Please provide the same window used by "
+            "stft to make the inversion lossless.To suppress this warning and use a rectangular window, explicitly set "
             "`window=torch.ones(n_fft, device=<device>)`."
         )
     if not a.dtype.is_complex:
@@ -443,9 +447,11 @@ def istft(
     wanted = n_fft // 2 + 1 if onesided else n_fft
     if bins != wanted:
         raise fail(
-            f": expected the frequency dimension (3rd to the last) of the input tensor to match n_fft / 2 + 1 when onesided=True, but got {bins}"
+            ": expected the frequency dimension (3rd to the last) of the input tensor to match n_fft / 2 + 1 when "
+            f"onesided=True, but got {bins}"
             if onesided
-            else f"expected the frequency dimension (3rd to the last) of the input tensor to match n_fft when onesided=False, but got {bins}"
+            else "expected the frequency dimension (3rd to the last) of the input tensor to match n_fft when "
+            f"onesided=False, but got {bins}"
         )
     if not 0 < hop <= size:
         raise fail(": expected 0 < hop_length <= win_length")
@@ -453,7 +459,8 @@ def istft(
         raise fail(": expected 0 < win_length <= n_fft")
     if window is not None and window._aval.shape != (size,):
         raise fail(
-            f": Invalid window shape. window has to be 1D and length of `win_length`. Got window of shape {list(window._aval.shape)}"
+            ": Invalid window shape. window has to be 1D and length of `win_length`. Got window of shape "
+            f"{list(window._aval.shape)}"
         )
     shape = _window_of("istft", window, size, n_fft)
     if shape is None:
@@ -485,8 +492,8 @@ def istft(
     out = flat / envelope
     if end > total:
         _warn_window(
-            "The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. Please "
-            "check your center and hop_length settings."
+            "The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. "
+            "Please check your center and hop_length settings."
         )
         out = names("torch.nn.functional")["pad"](out, (0, end - total))
     return out if a.ndim == 3 else out.squeeze(0)

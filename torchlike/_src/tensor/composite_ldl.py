@@ -34,7 +34,8 @@ def _factor(name: str, A: Tensor, hermitian: bool) -> tuple[np.ndarray, np.ndarr
     check_square("torch.linalg.ldl_factor_ex", a)
     if not (a.dtype.is_floating_point or a.dtype.is_complex):
         raise RuntimeError(
-            f"torch.linalg.ldl_factor_ex: Expected a floating point or complex tensor as input. Got {a.dtype.scalar_name}"
+            "torch.linalg.ldl_factor_ex: Expected a floating point or complex tensor as input. Got "
+            f"{a.dtype.scalar_name}"
         )
     _no_gradient(name, A)
     array = A._host()
@@ -88,8 +89,8 @@ def ldl_solve(LD, pivots, B, *, hermitian=False, out=None):
         )
     if a.shape[-1] != b.shape[-2]:
         raise RuntimeError(
-            f"Incompatible matrix sizes for torch.linalg.ldl_solve: each A matrix is {a.shape[-1]} by {a.shape[-1]} but each b "
-            f"matrix is {b.shape[-2]} by {b.shape[-1]}"
+            f"Incompatible matrix sizes for torch.linalg.ldl_solve: each A matrix is {a.shape[-1]} by {a.shape[-1]} "
+            f"but each b matrix is {b.shape[-2]} by {b.shape[-1]}"
         )
     if a.dtype is not b.dtype:
         raise RuntimeError(

@@ -217,6 +217,12 @@ def binary_cross_entropy_with_logits(
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
     not_differentiable("binary_cross_entropy_with_logits", "weight", weight)
     not_differentiable("binary_cross_entropy_with_logits", "pos_weight", pos_weight)
+    if input.dtype.itemsize == 2 and input.dtype.is_floating_point:  # PyTorch rounds to the half type at each step
+        minus_log = F.logsigmoid(input)
+        if pos_weight is not None:
+            minus_log = minus_log * ((pos_weight - 1) * target + 1)
+        loss = (1 - target) * input - minus_log
+        return _apply_reduction(loss if weight is None else loss * weight, reduction)
     return internal.bce_with_logits(input, target, weight, pos_weight, reduction=reduction)
 
 
@@ -370,7 +376,11 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     not_differentiable("multi_margin_loss", "weight", weight)
     result = internal.multi_margin_loss(input, target, weight, p=int(p), margin=margin, reduction=reduction)
     values = known(target)
-    if values is not None and values.size and not (values.min() >= 0 and values.max() < (input.shape[-1] if input.dim() else 1)):
+    if (
+        values is not None
+        and values.size
+        and not (values.min() >= 0 and values.max() < (input.shape[-1] if input.dim() else 1))
+    ):
         raise RuntimeError("target out of range")
     return result
 
@@ -381,7 +391,11 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     reduction = check_reduction(legacy_reduction(size_average, reduce, reduction))
     result = internal.multilabel_margin_loss(input, target, reduction=reduction)
     values = known(target)
-    if values is not None and values.size and not (values.min() >= -1 and values.max() < (input.shape[-1] if input.dim() else 1)):
+    if (
+        values is not None
+        and values.size
+        and not (values.min() >= -1 and values.max() < (input.shape[-1] if input.dim() else 1))
+    ):
         raise RuntimeError("argument #2 'target' is out of range")
     return result
 
@@ -600,11 +614,16 @@ def linear_cross_entropy(
 ):
     """cross_entropy(linear(input, linear_weight, linear_bias), target).
 
-    A linear_weight (C, d_1, ..., in) gives scores (N, C, d_1, ...). `options` say how PyTorch's kernel splits the batch to
-    save memory: that does not change the result, and XLA plans the memory of the whole program, so they change nothing
-    here but `acc_dtype`, which is not implemented."""
-    if options is not None and options.acc_dtype is not None:
-        raise NotImplementedError("linear_cross_entropy: options.acc_dtype is not implemented")
+    A linear_weight (C, d_1, ..., in) gives scores (N, C, d_1, ...). `options` say how PyTorch's kernel splits the batch
+    to save memory: that does not change the result, and XLA plans the memory of the whole program, so that of them
+    only `acc_dtype` matters here, the dtype to compute in."""
+    if options is not None and options.acc_dtype is not None and options.acc_dtype != input.dtype:
+        wide = [None if t is None else t.to(options.acc_dtype) for t in (input, linear_weight, linear_bias, weight)]
+        classes = target.to(options.acc_dtype) if target.dtype.is_floating_point else target
+        return linear_cross_entropy(
+            wide[0], wide[1], classes, linear_bias=wide[2], weight=wide[3], reduction=reduction,
+            ignore_index=ignore_index, label_smoothing=label_smoothing,
+        ).to(input.dtype)  # fmt: skip
     if linear_weight.dim() == 2:
         logits = F.linear(input, linear_weight, linear_bias)
     else:

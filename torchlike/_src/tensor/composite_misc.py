@@ -22,7 +22,8 @@ F = names(NN)
 
 @public("torch")
 def conj(input):
-    """The complex conjugate. Computed, not a view: writing to it does not change `input`. Real tensors come back as they are."""
+    """The complex conjugate. Computed, not a view: writing to it does not change `input`. Real tensors come back as
+    they are."""
     return internal.conj(tensor_argument(input, "conj", "self", 1)) if input._aval.dtype.is_complex else input
 
 
@@ -35,7 +36,7 @@ def is_neg(input):
     return False
 
 
-# -- segments -----------------------------------------------------------------------------------------------------------
+# -- segments ----------------------------------------------------------------------------------------------------------
 
 SEGMENTS = {
     "sum": ("sum", 0.0),
@@ -71,7 +72,8 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
             raise RuntimeError("lengths contains negative value!")
         if lengths is not None and (counts.sum(-1) != shape[axis]).any():
             raise RuntimeError(
-                "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe."
+                "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
+                "!unsafe."
             )
     n = counts.shape[-1]
     ids = np.full(shape[: axis + 1], n, np.int64)  # elements outside every segment go to one that is cut off
@@ -92,7 +94,7 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     return out
 
 
-# -- histograms, hashes: these read their input -------------------------------------------------------------------------
+# -- histograms, hashes: these read their input ------------------------------------------------------------------------
 
 
 @public("torch")
@@ -110,7 +112,8 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
         bins = [int(bins)] * n
     if len(bins) != n:
         raise RuntimeError(
-            f"torch.histogramdd(): The size of bins must be equal to the innermost dimension of the input, but got {len(bins)} and {n}"
+            "torch.histogramdd(): The size of bins must be equal to the innermost dimension of the input, but got "
+            f"{len(bins)} and {n}"
         )
     edges = []
     for k, b in enumerate(bins):
@@ -152,7 +155,8 @@ def _box(x: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 @public("torch")
 def hash_tensor(input, dim=(), *, keepdim=False, mode=0, out=None):
-    """The exclusive or of the elements' bits along `dim` (all by default), as uint64; floats count as float64. Reads the data."""
+    """The exclusive or of the elements' bits along `dim` (all by default), as uint64; floats count as float64. Reads
+    the data."""
     if mode != 0:
         raise RuntimeError("hash_tensor: mode must be 0 (XOR_SUM)")
     a = tensor_argument(input, "hash_tensor", "self", 1).detach()._host()
@@ -168,7 +172,7 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0, out=None):
 
 Tensor.hash_tensor = hash_tensor
 
-# -- fake quantisation --------------------------------------------------------------------------------------------------
+# -- fake quantisation -------------------------------------------------------------------------------------------------
 
 
 def _fake_quantize(input: Tensor, scale: Any, zero_point: Any, low: int, high: int) -> Tensor:
@@ -216,7 +220,7 @@ def _addbmm_(self: Tensor, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: An
 
 Tensor.addbmm_ = _addbmm_
 
-# -- in place, at torch level -------------------------------------------------------------------------------------------
+# -- in place, at torch level ------------------------------------------------------------------------------------------
 
 
 def _in_place(name: str) -> None:
@@ -270,7 +274,7 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-06, keepdim=False):
     return PUBLIC["pairwise_distance"](x1, x2, p, eps, keepdim)
 
 
-# -- creation -----------------------------------------------------------------------------------------------------------
+# -- creation ----------------------------------------------------------------------------------------------------------
 
 
 @public("torch")
@@ -281,14 +285,14 @@ def empty_permuted(
     size, order = tuple(size), tuple(physical_layout)
     if len(order) != len(size):
         raise RuntimeError(
-            f"Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = {len(size)} is "
-            f"not equal to len(physical_layout) = {len(order)}"
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = "
+            f"{len(size)} is not equal to len(physical_layout) = {len(order)}"
         )
     for d in order:
         if not 0 <= d < len(size):
             raise RuntimeError(
-                f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {d} at index {order.index(d)}).  "
-                "NB: negative dims not currently supported; file an issue if you want it."
+                f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {d} at index "
+                f"{order.index(d)}).  NB: negative dims not currently supported; file an issue if you want it."
             )
     if len(set(order)) != len(order):
         raise RuntimeError("Duplicate dim not allowed")
@@ -317,7 +321,7 @@ def to_dlpack(tensor):
     return tensor.__dlpack__()
 
 
-# -- eigenpairs ---------------------------------------------------------------------------------------------------------
+# -- eigenpairs --------------------------------------------------------------------------------------------------------
 
 
 @public("torch")
@@ -325,16 +329,17 @@ def lobpcg(
     A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, largest=None, method=None, tracker=None,
     ortho_iparams=None, ortho_fparams=None, ortho_bparams=None,
 ):  # fmt: skip
-    """The k largest (or smallest) eigenvalues and eigenvectors of a symmetric matrix, exactly: by a whole eigendecomposition,
-    so that starting vectors, preconditioners, tolerances and iteration counts have nothing to change."""
+    """The k largest (or smallest) eigenvalues and eigenvectors of a symmetric matrix, exactly: by a whole
+    eigendecomposition, so that starting vectors, preconditioners, tolerances and iteration counts have nothing to
+    change."""
     if tracker is not None:
         raise NotImplementedError("torchlike: torch.lobpcg with a tracker (nothing is iterated)")
     linalg = names("torch.linalg")
     count = k if k is not None else (X.shape[-1] if X is not None else 1)
     if A.shape[-1] < 3 * count:
         raise ValueError(
-            f"LPBPCG algorithm is not applicable when the number of A rows (={A.shape[-1]}) is smaller than 3 x the number of "
-            f"requested eigenpairs (={count})"
+            f"LPBPCG algorithm is not applicable when the number of A rows (={A.shape[-1]}) is smaller than 3 x the "
+            f"number of requested eigenpairs (={count})"
         )
     if B is not None:
         L = linalg["cholesky"](B)
@@ -348,7 +353,7 @@ def lobpcg(
     return values, vectors
 
 
-# -- control flow -------------------------------------------------------------------------------------------------------
+# -- control flow ------------------------------------------------------------------------------------------------------
 
 
 @public("torch")
@@ -356,7 +361,8 @@ def cond(pred, true_fn, false_fn, operands=()):
     """true_fn(*operands) if `pred` else false_fn(*operands). Reads `pred`."""
     if not isinstance(operands, (tuple, list)):
         raise RuntimeError(
-            f"Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but got {operands}."
+            "Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, "
+            f"but got {operands}."
         )
     return true_fn(*operands) if bool(pred) else false_fn(*operands)
 
@@ -371,7 +377,7 @@ def while_loop(cond_fn, body_fn, carried_inputs):
     return values
 
 
-# -- symbolic numbers: shapes are plain ints here -----------------------------------------------------------------------
+# -- symbolic numbers: shapes are plain ints here ----------------------------------------------------------------------
 
 
 def _symbolic(name: str) -> type:
@@ -382,7 +388,8 @@ def _symbolic(name: str) -> type:
     Symbol.__name__ = Symbol.__qualname__ = name
     Symbol.__module__ = "torch"
     Symbol.__doc__ = "A symbolic number: never made, shapes are known."
-    return public("torch")(Symbol)
+    public("torch")(Symbol)
+    return Symbol
 
 
 SymInt, SymFloat, SymBool = _symbolic("SymInt"), _symbolic("SymFloat"), _symbolic("SymBool")
@@ -441,7 +448,7 @@ def _sym_sqrt(a):
     return math.sqrt(a)
 
 
-# -- anomaly detection --------------------------------------------------------------------------------------------------
+# -- anomaly detection -------------------------------------------------------------------------------------------------
 
 
 @public("torch")

@@ -25,6 +25,11 @@ def _update_running(running_mean: Any, running_var: Any, momentum: float, mean: 
             _update(running_var, momentum, var * (count / (count - 1)) if count > 1 else var * float("inf") * 0.0)
 
 
+def _half_statistics(input: Any, *parameters: Any) -> bool:
+    """Whether PyTorch keeps the statistics in a half type: the input's, unless there are float32 parameters."""
+    return input.dtype.itemsize == 2 and all(p is None or p.dtype == input.dtype for p in parameters)
+
+
 def _batch_norm(
     input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float
 ) -> tuple:
@@ -38,8 +43,9 @@ def _batch_norm(
         return input.clone(), torch.empty(0, dtype=input.dtype), torch.empty(0, dtype=input.dtype)
     if not training:
         return (internal.batch_norm_eval(input, weight, bias, running_mean, running_var, eps=float(eps)),)
-    out, mean, invstd, var = internal.batch_norm_train(input, weight, bias, eps=float(eps))
-    if running_mean is not None or running_var is not None:
+    rounded = _half_statistics(input, weight, bias, running_mean, running_var)
+    out, mean, invstd, var = internal.batch_norm_train(input, weight, bias, eps=float(eps), rounded=rounded)
+    if (running_mean is not None or running_var is not None) and input.numel():
         _update_running(running_mean, running_var, momentum, mean, var, input.numel() // max(channels, 1))
     return out, mean, invstd
 
@@ -137,7 +143,8 @@ def _instance_norm(
         if running_mean is None or running_var is None:
             raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
         return internal.batch_norm_eval(input, weight, bias, running_mean, running_var, eps=float(eps))
-    out, mean, _, var = internal.instance_norm(input, weight, bias, eps=float(eps))
+    rounded = _half_statistics(input, weight, bias, running_mean, running_var)
+    out, mean, _, var = internal.instance_norm(input, weight, bias, eps=float(eps), rounded=rounded)
     if running_mean is not None or running_var is not None:
         count = math.prod(input.shape[2:])
         _update_running(running_mean, running_var, momentum, mean.mean(0), var.mean(0), count)
@@ -197,6 +204,8 @@ def scaled_dot_product_attention(
 
     A bool mask keeps where True. `is_causal` masks keys after the query's position. `enable_gqa` lets several query
     heads share a key and value head. scale defaults to 1 / sqrt(E)."""
+    if dropout_p > 0.0 and query.dtype.itemsize == 2 and not enable_gqa:
+        return _attention_by_parts(query, key, value, attn_mask, float(dropout_p), is_causal, scale)
     keep = None
     if dropout_p > 0.0:
         batch = query.shape[:-2] if enable_gqa else broadcast_shapes(tuple(query.shape[:-2]), tuple(key.shape[:-2]))
@@ -214,6 +223,26 @@ def scaled_dot_product_attention(
         enable_gqa=bool(enable_gqa),
     )
     return out[0]
+
+
+def _attention_by_parts(
+    query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float, is_causal: bool, scale: float | None
+) -> Any:
+    """Attention of half types with dropout: PyTorch runs it one operation after the other, each rounding."""
+    if is_causal:
+        if attn_mask is not None:
+            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+        attn_mask = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool, device=query.device).tril()
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill(attn_mask.logical_not(), -math.inf)
+    factor = math.sqrt(1 / math.sqrt(query.shape[-1]) if scale is None else abs(scale))
+    scores = torch.matmul(query * (factor if scale is None or scale >= 0 else -factor), (key * factor).transpose(-2, -1))
+    if attn_mask is not None:
+        scores = scores + attn_mask
+    weights = torch.softmax(scores, -1)
+    if attn_mask is not None:  # a row that is masked everywhere
+        weights = weights.masked_fill((scores == -math.inf).all(-1, keepdim=True), 0.0)
+    return torch.matmul(F.dropout(weights, dropout_p), value)
 
 
 # -- dropout --------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def _torch_max_pool(n: int) -> Any:
     def function(input, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
         return _max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode, False)
 
-    def with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=True):
+    def with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
         return _max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
     function.__name__ = function.__qualname__ = f"max_pool{n}d"

@@ -1,5 +1,5 @@
-"""Names that PyTorch has and that stand for something this library has not (sparse, quantised and other layouts: they say so
-when they are called), removed functions, legacy storages, and rare Tensor methods."""
+"""Names that PyTorch has and that stand for something this library has not (sparse, quantised and other layouts: they
+say so when they are called), removed functions, legacy storages, and rare Tensor methods."""
 
 import enum
 import warnings
@@ -18,7 +18,7 @@ from torchlike._src.tensor.namespace import torch
 from torchlike._src.tensor.publish import PUBLIC
 from torchlike._src.tensor.tensor import Tensor
 
-# -- what is not there --------------------------------------------------------------------------------------------------
+# -- what is not there -------------------------------------------------------------------------------------------------
 
 
 def refusing(name: str, reason: str) -> Any:
@@ -41,17 +41,21 @@ MISSING = {
         "ccol_indices_copy", "row_indices_copy", "indices_copy", "values_copy", "resize_as_sparse_",
     ),
     QUANTISED: (
-        "quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic", "quantized_batch_norm", "quantized_max_pool1d",
-        "quantized_max_pool2d", "quantized_max_pool3d", "quantized_gru", "quantized_gru_cell", "quantized_lstm", "quantized_lstm_cell",
-        "quantized_rnn_relu_cell", "quantized_rnn_tanh_cell", "int_repr", "q_scale", "q_zero_point", "q_per_channel_scales",
-        "q_per_channel_zero_points", "q_per_channel_axis", "empty_quantized", "choose_qparams_optimized",
-        "fused_moving_avg_obs_fake_quant",
+        "quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic", "quantized_batch_norm",
+        "quantized_max_pool1d", "quantized_max_pool2d", "quantized_max_pool3d", "quantized_gru", "quantized_gru_cell",
+        "quantized_lstm", "quantized_lstm_cell", "quantized_rnn_relu_cell", "quantized_rnn_tanh_cell", "int_repr",
+        "q_scale", "q_zero_point", "q_per_channel_scales", "q_per_channel_zero_points", "q_per_channel_axis",
+        "empty_quantized", "choose_qparams_optimized", "fused_moving_avg_obs_fake_quant",
     ),
 }  # fmt: skip
 MISSING_METHODS = {
-    SPARSE: ("smm", "sspaddmm", "sparse_resize_", "sparse_resize_and_clear_", "row_indices", "ccol_indices", "resize_as_sparse_"),
+    SPARSE: (
+        "smm", "sspaddmm", "sparse_resize_", "sparse_resize_and_clear_", "row_indices", "ccol_indices",
+        "resize_as_sparse_",
+    ),
     QUANTISED: (
-        "int_repr", "q_scale", "q_zero_point", "q_per_channel_scales", "q_per_channel_zero_points", "q_per_channel_axis", "qscheme",
+        "int_repr", "q_scale", "q_zero_point", "q_per_channel_scales", "q_per_channel_zero_points",
+        "q_per_channel_axis", "qscheme",
     ),
     "no nested tensors": ("to_padded_tensor",),
     "no oneDNN layout": ("to_mkldnn",),
@@ -105,11 +109,12 @@ class qscheme:
 qscheme.__module__ = "torch"
 public("torch")(qscheme)
 for _name in (
-    "per_tensor_affine", "per_tensor_symmetric", "per_channel_affine", "per_channel_symmetric", "per_channel_affine_float_qparams",
+    "per_tensor_affine", "per_tensor_symmetric", "per_channel_affine", "per_channel_symmetric",
+    "per_channel_affine_float_qparams",
 ):  # fmt: skip
     names("torch")[_name] = qscheme(_name)
 
-# -- removed from PyTorch -----------------------------------------------------------------------------------------------
+# -- removed from PyTorch ----------------------------------------------------------------------------------------------
 
 _REMOVED = "This function was deprecated since version 1.9 and is now removed."
 REMOVED = {
@@ -135,7 +140,7 @@ def _removed(name: str, text: str) -> None:
 for _name, _text in REMOVED.items():
     _removed(_name, _text)
 
-# -- legacy storages ----------------------------------------------------------------------------------------------------
+# -- legacy storages ---------------------------------------------------------------------------------------------------
 
 
 class _StorageMeta(type):
@@ -150,14 +155,15 @@ def _storage_class(name: str, dtype: Any) -> type:
     found = _StorageMeta(
         name, (), {"dtype": dtype, "__module__": "torch", "__doc__": "The class of a legacy typed storage."}
     )
-    return public("torch")(found)
+    public("torch")(found)
+    return found
 
 
 STORAGES = {
     d: _storage_class(f"{d.scalar_name}Storage", d)
     for d in (
-        dt.float64, dt.float32, dt.float16, dt.bfloat16, dt.int64, dt.int32, dt.int16, dt.int8, dt.uint8, dt.bool_, dt.complex64,
-        dt.complex128,
+        dt.float64, dt.float32, dt.float16, dt.bfloat16, dt.int64, dt.int32, dt.int16, dt.int8, dt.uint8, dt.bool_,
+        dt.complex64, dt.complex128,
     )
 }  # fmt: skip
 names("torch")["Storage"] = STORAGES[dt.float32]
@@ -165,7 +171,7 @@ for _name in ("QInt8Storage", "QInt32Storage", "QUInt8Storage", "QUInt4x2Storage
     _storage_class(_name, object)
 Tensor.storage_type = lambda self: STORAGES[self._aval.dtype]
 
-# -- errors, small things -----------------------------------------------------------------------------------------------
+# -- errors, small things ----------------------------------------------------------------------------------------------
 
 
 class OutOfMemoryError(RuntimeError):
@@ -243,12 +249,13 @@ def get_device_module(device=None):
     module = sys.modules.get(f"torchlike.{kind}")
     if module is None:
         raise RuntimeError(
-            f"Invalid value of device_type ('{kind}'). This may happen if a PyTorch module for that device is not available."
+            f"Invalid value of device_type ('{kind}'). This may happen if a PyTorch module for that device is not "
+            "available."
         )
     return module
 
 
-# -- convolution by its general name ------------------------------------------------------------------------------------
+# -- convolution by its general name -----------------------------------------------------------------------------------
 
 
 @public("torch")
@@ -261,7 +268,7 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
     return getattr(torch, f"conv{n}d")(input, weight, bias, stride, padding, dilation, groups)
 
 
-# -- norms by their internal names --------------------------------------------------------------------------------------
+# -- norms by their internal names -------------------------------------------------------------------------------------
 
 
 @public("torch")
@@ -278,7 +285,7 @@ def nuclear_norm(input, dim=(-2, -1), keepdim=False, *, out=None):
     return names("torch.linalg")["matrix_norm"](input, "nuc", dim, keepdim, out=out)
 
 
-# -- Tensor -------------------------------------------------------------------------------------------------------------
+# -- Tensor ------------------------------------------------------------------------------------------------------------
 
 
 def resize(self, *sizes):

@@ -1,4 +1,4 @@
-"""torch.vmap by name, and random functions under vmap: which samples share a draw is the choice of vmap's `randomness`.
+"""Random functions under vmap: which samples share a draw is the choice of vmap's `randomness`.
 
 The machinery is in `torchlike.func`, which is imported when it is first used."""
 
@@ -12,18 +12,20 @@ from torchlike._src.tensor.namespace import SPACES, names
 from torchlike._src.tensor.tensor import Tensor, TensorBase
 
 ERROR = (
-    "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness "
-    "flags on vmap or perform the randomness operation out of vmap"
+    "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
+    "randomness flags on vmap or perform the randomness operation out of vmap"
 )
-SAME_BATCHED = "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch"
+SAME_BATCHED = (
+    "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch"
+)
 DIFFERENT_UNBATCHED = (
-    "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. If this "
-    "is necessary for your usage, please file an issue with functorch."
+    "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
+    "randomness. If this is necessary for your usage, please file an issue with functorch."
 )
 
 
 class _Stack(threading.local):
-    """The function transforms in progress in this thread: the levels of vmap, outermost first, and how many there are."""
+    """The function transforms in progress in this thread: the levels of vmap, outermost first, and their count."""
 
     def __init__(self) -> None:
         self.levels: list = []
@@ -33,21 +35,10 @@ class _Stack(threading.local):
 STACK = _Stack()
 
 
-def vmap(
-    func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
-) -> Callable:
-    """`func` over a dim of its inputs at once: a function of inputs that have one more dim.
-
-    in_dims: that dim of each positional argument (an int, or a structure like the arguments'; None for an argument
-    that all samples share). out_dims: where the results get it. randomness: 'error', 'same' or 'different' draws for
-    the samples. chunk_size: at most so many samples at once. Errors as in PyTorch."""
-    from torchlike.func._vmap import vmap as found
-
-    return found(func, in_dims, out_dims, randomness, chunk_size=chunk_size)
-
-
-vmap.__module__ = "torch.func"
-names("torch")["vmap"] = vmap
+enter: Any = None
+leave: Any = None
+is_batched: Any = None
+"""Set by `torchlike.func` when it is loaded; until then there are no levels."""
 
 
 # -- random functions ------------------------------------------------------------------------------------------
@@ -82,24 +73,18 @@ def _draw(shape: tuple, make: Callable[[tuple], Tensor]) -> Tensor:
 
 def _hidden(physical: Tensor, levels: tuple) -> Tensor:
     """A tensor whose first dims are those of `levels`, as the samples see it."""
-    from torchlike.func._levels import enter
-
     for level in levels:
         physical = enter(physical, level, 0)
     return physical
 
 
-def _visible(t: Tensor, levels: tuple) -> Tensor:
-    from torchlike.func._levels import leave
-
+def _visible(t: Any, levels: tuple) -> Tensor:
     for level in reversed(levels):
         t = leave(t, level, 0)
     return t
 
 
 def _batched(t: Any) -> bool:
-    from torchlike.func._levels import is_batched
-
     return isinstance(t, TensorBase) and is_batched(t)
 
 
@@ -206,12 +191,13 @@ def _guarded(name: str, function: Callable, way: Callable) -> Callable:
 WAYS = {
     "rand": _sized, "randn": _sized, "randint": _sized, "rand_like": _like, "randn_like": _like, "randint_like": _like,
     "randperm": _permutation, "normal": _elementwise, "bernoulli": _elementwise, "multinomial": _elementwise,
-    "poisson": _elementwise, "binomial": _elementwise, "_standard_gamma": _elementwise, "_sample_dirichlet": _elementwise,
-    "rrelu": _unsupported,
+    "poisson": _elementwise, "binomial": _elementwise, "_standard_gamma": _elementwise,
+    "_sample_dirichlet": _elementwise, "rrelu": _unsupported,
 }  # fmt: skip
 METHODS = {
-    "bernoulli": _elementwise, "multinomial": _elementwise, "uniform_": _inplace, "normal_": _inplace, "random_": _inplace,
-    "bernoulli_": _inplace, "exponential_": _inplace, "cauchy_": _inplace, "log_normal_": _inplace, "geometric_": _inplace,
+    "bernoulli": _elementwise, "multinomial": _elementwise, "uniform_": _inplace, "normal_": _inplace,
+    "random_": _inplace, "bernoulli_": _inplace, "exponential_": _inplace, "cauchy_": _inplace, "log_normal_": _inplace,
+    "geometric_": _inplace,
 }  # fmt: skip
 
 
@@ -235,3 +221,34 @@ def _install() -> None:
 
 
 _install()
+
+
+# -- autograd inside of transforms -----------------------------------------------------------------------------
+
+REQUIRES_GRAD = (
+    "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) "
+    "inside of a function being transformed by a functorch transform. This is unsupported, please attempt to use the "
+    "functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function "
+    "being transformed instead."
+)
+BACKWARD = (
+    "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp "
+    "instead or call backward() outside of functorch transforms."
+)
+
+
+def _outside_only(name: str, text: str) -> None:
+    """Let a method raise PyTorch's error inside of a transform: a leaf made there would belong to no sample."""
+    function = getattr(Tensor, name)
+
+    @functools.wraps(function)
+    def call(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if STACK.depth and (name == "backward" or (args[0] if args else kwargs.get("requires_grad", True))):
+            raise RuntimeError(text)
+        return function(self, *args, **kwargs)
+
+    setattr(Tensor, name, call)
+
+
+_outside_only("requires_grad_", REQUIRES_GRAD)
+_outside_only("backward", BACKWARD)

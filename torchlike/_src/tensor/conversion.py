@@ -19,9 +19,9 @@ from torchlike._src.tensor import printing
 from torchlike._src.tensor.call import apply, cast_to, check_writable, record_taped, write
 from torchlike._src.tensor.creation import check_number, fill_number, from_value, resolve_device
 from torchlike._src.tensor.tensor import NEW, SharedStorage, Tensor, TensorBase, alias, share, strided, wrap
-from torchlike._src.tensor.views import is_channels_last, make_view, ops
+from torchlike._src.tensor.views import is_channels_last
 
-# -- copies -------------------------------------------------------------------------------------------------------------
+# -- copies ------------------------------------------------------------------------------------------------------------
 
 
 def _identity(a: Any) -> Any:
@@ -56,16 +56,9 @@ def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
     return clone(self)
 
 
-def alias_(input: Tensor) -> Tensor:
-    """A view of the whole tensor."""
-    from torchlike._src.tensor.views import geometry
-
-    return make_view(input, ops.RESHAPE, (("shape", input._aval.shape),), (), *geometry(input), label="AliasBackward0")
-
-
 def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Overwrite this tensor with `src`, broadcast and cast to its shape and dtype."""
-    if not isinstance(src, TensorBase):
+    if not isinstance(src, Tensor):
         if isinstance(src, (int, float, complex, bool, np.generic)):
             return fill_(self, src)
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
@@ -106,12 +99,14 @@ def _check_expandable(source: tuple, target: tuple) -> None:
         if lead < 0 or (n != m and n != 1):
             if lead < 0:
                 raise RuntimeError(
-                    f"The size of tensor a ({target[-1] if target else 1}) must match the size of tensor b ({source[-1] if source else 1}) at non-singleton dimension {len(source) - 1}"
+                    f"The size of tensor a ({target[-1] if target else 1}) must match the size of tensor b "
+                    f"({source[-1] if source else 1}) at non-singleton dimension {len(source) - 1}"
                     if target and source[-1] not in (1, target[-1])
                     else f"output with shape {list(target)} doesn't match the broadcast shape {list(source)}"
                 )
             raise RuntimeError(
-                f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension {k + lead}"
+                f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension "
+                f"{k + lead}"
             )
 
 
@@ -155,7 +150,7 @@ def zero_(self: Tensor) -> Tensor:
     return fill_(self, 0, zero=True)
 
 
-# -- dtype and device ---------------------------------------------------------------------------------------------------
+# -- dtype and device --------------------------------------------------------------------------------------------------
 
 
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -195,9 +190,6 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     if force and out is self:
         return clone(self)
     return out
-
-
-TO_COPY = RawOp(_identity, "to_copy", linear=True, grad_name="ToCopyBackward0")
 
 
 def move(t: Tensor, device: Device) -> Tensor:
@@ -272,7 +264,7 @@ def dtype_method(name: str, dtype: DType) -> Any:
     return method
 
 
-# -- Python values ------------------------------------------------------------------------------------------------------
+# -- Python values -----------------------------------------------------------------------------------------------------
 
 
 def item(self: Tensor) -> Any:
@@ -353,7 +345,7 @@ def iterate(self: Tensor) -> Any:
     return iter(unbind(self, 0))
 
 
-# -- NumPy --------------------------------------------------------------------------------------------------------------
+# -- NumPy -------------------------------------------------------------------------------------------------------------
 
 
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
@@ -368,7 +360,8 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         )
     if self._aval.device.type != "cpu":
         raise TypeError(
-            f"can't convert {self._aval.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+            f"can't convert {self._aval.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
+            "host memory first."
         )
     if self._aval.dtype is dt.bfloat16 or self._aval.dtype.name.startswith("float8"):
         raise TypeError(f"Got unsupported ScalarType {self._aval.dtype.scalar_name}")
@@ -439,7 +432,7 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
     return from_array(np.array(array, copy=True))
 
 
-# -- text ---------------------------------------------------------------------------------------------------------------
+# -- text --------------------------------------------------------------------------------------------------------------
 
 
 def representation(self: Tensor, *, tensor_contents: Any = None) -> str:
@@ -462,7 +455,7 @@ def format_(self: Tensor, spec: str) -> str:
     return object.__format__(self, spec)
 
 
-# -- copies and pickles of the object -----------------------------------------------------------------------------------
+# -- copies and pickles of the object ----------------------------------------------------------------------------------
 
 
 def deepcopy(self: Tensor, memo: dict) -> Tensor:
@@ -470,9 +463,9 @@ def deepcopy(self: Tensor, memo: dict) -> Tensor:
         return memo[id(self)]
     if self._gf is not None:
         raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you "
-            "were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
-            "https://github.com/pytorch/pytorch/pull/103001"
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
+            "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
+            "see https://github.com/pytorch/pytorch/pull/103001"
         )
     with grad_off():
         storage_key = ("torchlike storage", id(self._s))
@@ -515,7 +508,12 @@ def shallow_copy(self: Tensor) -> Tensor:
 
 
 def rebuild(
-    array: np.ndarray, dtype_name: str, requires_grad: bool, cls: type | None, state: dict | None, geometry: tuple | None = None
+    array: np.ndarray,
+    dtype_name: str,
+    requires_grad: bool,
+    cls: type | None,
+    state: dict | None,
+    geometry: tuple | None = None,
 ) -> Tensor:
     """What an unpickled tensor is made by."""
     from torchlike._src.tensor.creation import as_subclass, from_array

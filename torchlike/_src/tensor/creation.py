@@ -74,7 +74,7 @@ def finish(t: Tensor, requires_grad: bool) -> Tensor:
     return t
 
 
-# -- from data ----------------------------------------------------------------------------------------------------------
+# -- from data ---------------------------------------------------------------------------------------------------------
 
 
 def tensor(
@@ -196,7 +196,9 @@ def sequence_array(data: Any, target: np.dtype | None) -> np.ndarray:
             raise TypeError(NOT_COMPLEX[target.kind in "iu"])
         return cast_host(array, target)
     if isinstance(leaf, np.generic) and not isinstance(leaf, (float, complex)):
-        return cast_host(tensor_sequence(data), dt.from_numpy(leaf.dtype).np if array.dtype.kind == leaf.dtype.kind else None)
+        return cast_host(
+            tensor_sequence(data), dt.from_numpy(leaf.dtype).np if array.dtype.kind == leaf.dtype.kind else None
+        )
     if isinstance(leaf, (np.generic, np.ndarray)):
         return cast_host(array, dt.from_numpy(array.dtype).np)
     kind = array.dtype.kind
@@ -288,7 +290,7 @@ def tensor_sequence(data: Any) -> np.ndarray:
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """`data` as a tensor, sharing memory with a tensor or NumPy array where dtype and device allow."""
-    if isinstance(data, TensorBase):
+    if isinstance(data, Tensor):
         out = data
         if device is not None and resolve_device(device) != out._aval.device:
             out = out.to(device)
@@ -329,21 +331,24 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
         raise TypeError(f"expected np.ndarray (got {name})")
     if any(s < 0 for s in ndarray.strides):
         raise ValueError(
-            "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
-            "supported. (You can probably work around this by making a copy of your array  with array.copy().) "
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+            "currently supported. (You can probably work around this by making a copy of your array  with "
+            "array.copy().) "
         )
     if ndarray.dtype.byteorder == ">":
         raise ValueError(
-            "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported."
+            "given numpy array has byte order different from the native byte order. Conversion between byte orders is "
+            "currently not supported."
         )
     a = aval(ndarray.shape, dt.from_numpy(ndarray.dtype), Device("cpu"))
     if not ndarray.flags.writeable:
         import warnings
 
         warnings.warn(
-            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to "
-            "this tensor will result in undefined behavior. You may want to copy the array to protect its data or make it "
-            "writable before converting it to a tensor. This type of warning will be suppressed for the rest of this program.",
+            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
+            "writing to this tensor will result in undefined behavior. You may want to copy the array to protect its "
+            "data or make it writable before converting it to a tensor. This type of warning will be suppressed for "
+            "the rest of this program.",
             stacklevel=2,
         )
     if not ndarray.flags.c_contiguous and ndarray.size:
@@ -360,7 +365,8 @@ def _strided_numpy(ndarray: np.ndarray, a: Any) -> Tensor:
     item = ndarray.itemsize
     if any(s % item for s in ndarray.strides):
         raise ValueError(
-            "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the "
+            "memory."
         )
     strides = tuple([s // item for s in ndarray.strides])
     span = 1 + sum((n - 1) * s for n, s in zip(ndarray.shape, strides, strict=True))
@@ -378,7 +384,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     return finish(from_numpy(array), requires_grad)
 
 
-# -- filled -------------------------------------------------------------------------------------------------------------
+# -- filled ------------------------------------------------------------------------------------------------------------
 
 
 def filled(shape: tuple[int, ...], number: Any, dtype: DType, device: Any, requires_grad: bool) -> Tensor:
@@ -407,14 +413,15 @@ def filled(shape: tuple[int, ...], number: Any, dtype: DType, device: Any, requi
 
 
 CPP_NAMES = {
-    dt.int64: "int64_t", dt.int32: "int", dt.int16: "int16_t", dt.int8: "int8_t", dt.uint8: "uint8_t", dt.float16: "c10::Half",
-    dt.bfloat16: "c10::BFloat16", dt.float32: "float", dt.float64: "double", dt.uint16: "uint16_t", dt.uint32: "uint32_t",
-    dt.uint64: "uint64_t",
+    dt.int64: "int64_t", dt.int32: "int", dt.int16: "int16_t", dt.int8: "int8_t", dt.uint8: "uint8_t",
+    dt.float16: "c10::Half", dt.bfloat16: "c10::BFloat16", dt.float32: "float", dt.float64: "double",
+    dt.uint16: "uint16_t", dt.uint32: "uint32_t", dt.uint64: "uint64_t",
 }  # fmt: skip
 
 
 def check_number(number: Any, dtype: DType, name: str | None = None) -> None:
-    """RuntimeError if a Python number cannot be an element of `dtype`. Negative ones wrap in unsigned types, as in C."""
+    """RuntimeError if a Python number cannot be an element of `dtype`. Negative ones wrap in unsigned types, as in
+    C."""
     if dtype.is_complex or dtype is dt.bool_ or isinstance(number, bool):
         return
     if isinstance(number, complex):
@@ -430,7 +437,9 @@ def check_number(number: Any, dtype: DType, name: str | None = None) -> None:
         low = limits.min if limits.min else -limits.max
         fits = number == number and low <= number <= limits.max
     if not fits:
-        raise RuntimeError(f"value cannot be converted to type {name or CPP_NAMES.get(dtype, dtype.name)} without overflow")
+        raise RuntimeError(
+            f"value cannot be converted to type {name or CPP_NAMES.get(dtype, dtype.name)} without overflow"
+        )
 
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -440,7 +449,11 @@ def as_dtype(dtype: Any, function: str) -> DType:
     """A dtype argument; Python's number types mean dtypes too."""
     if isinstance(dtype, DType):
         return dtype
-    found = {bool: dt.bool_, int: dt.int64, float: dt.float64, complex: dt.complex128}.get(dtype) if isinstance(dtype, type) else None
+    found = (
+        {bool: dt.bool_, int: dt.int64, float: dt.float64, complex: dt.complex128}.get(dtype)
+        if isinstance(dtype, type)
+        else None
+    )
     if found is None:
         raise TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
     return found
@@ -481,8 +494,9 @@ def _named(size: tuple, kwargs: dict) -> tuple:
 
 def _filler(name: str, number: Any) -> Any:
     def make(
-        *size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-        pin_memory: bool = False, names: Any = None, memory_format: Any = None, **kwargs: Any,
+        *size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+        requires_grad: bool = False, pin_memory: bool = False, names: Any = None, memory_format: Any = None,
+        **kwargs: Any,
     ) -> Tensor:  # fmt: skip
         size = _named(size, kwargs)
         if kwargs:
@@ -571,8 +585,8 @@ empty_like = _like("empty_like", 0)
 
 
 def full_like(
-    input: Tensor, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-    memory_format: Any = None, pin_memory: bool = False,
+    input: Tensor, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+    requires_grad: bool = False, memory_format: Any = None, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """A tensor of one number, like `input` in shape, dtype and device."""
     check_layout(layout)
@@ -640,7 +654,7 @@ def empty_strided(
     return finish(as_strided(base, size, stride, 0), requires_grad)
 
 
-# -- ranges -------------------------------------------------------------------------------------------------------------
+# -- ranges ------------------------------------------------------------------------------------------------------------
 
 
 def _number(x: Any) -> Any:
@@ -648,8 +662,8 @@ def _number(x: Any) -> Any:
 
 
 def arange(
-    start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-    requires_grad: bool = False, pin_memory: bool = False,
+    start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
+    device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Numbers from `start` (0) up to but without `end`, `step` (1) apart."""
     if end is None:
@@ -710,8 +724,8 @@ def range_(
     import warnings
 
     warnings.warn(
-        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's "
-        "range builtin. Instead, use torch.arange, which produces values in [start, end).",
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
         stacklevel=2,
     )
     if end is None:
@@ -749,11 +763,11 @@ def linspace_array(start: Any, end: Any, steps: int, target: np.dtype) -> np.nda
         return np.trunc(np.where(k < steps // 2, start + step * k, end - step * (steps - 1 - k))).astype(target)
     work = target if target.kind in "fc" and target.itemsize >= 4 else np.dtype(np.float32)
     first, last = work.type(start), work.type(end)
-    step = work.type((last - first) / work.type(steps - 1))
+    delta = work.type((last - first) / work.type(steps - 1))
     k = np.arange(steps).astype(work)
     back = np.arange(steps - 1, -1, -1).astype(work)
     half = np.arange(steps) < steps // 2
-    return np.where(half, first + step * k, last - step * back).astype(target)
+    return np.where(half, first + delta * k, last - delta * back).astype(target)
 
 
 def logspace(
@@ -819,7 +833,7 @@ def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Tensor:
 
 def as_subclass(t: Tensor, cls: type) -> Any:
     """The same tensor data as an instance of a Tensor subclass."""
-    out = object.__new__(cls)
+    out: Any = object.__new__(cls)
     for name in ("_s", "_view", "_aval", "_rg", "_gf"):
         setattr(out, name, getattr(t, name))
     for name, v in t.__dict__.items():

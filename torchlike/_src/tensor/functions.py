@@ -29,8 +29,8 @@ def _out(result: Any, out: Any, name: str, operands: Sequence) -> Any:
 
 
 def known(t: Tensor) -> Any:
-    """The tensor's values if they are at hand: in host memory, or in an array that is ready. None otherwise: values still
-    to be computed are not waited for."""
+    """The tensor's values if they are at hand: in host memory, or in an array that is ready. None otherwise: values
+    still to be computed are not waited for."""
     array = t._s.value.array if t._view is None else (t._vv.array if t._vv is not None else None)
     if array is None or t._aval.device.type != "cpu":
         return None
@@ -41,7 +41,7 @@ def known(t: Tensor) -> Any:
     return array if array.shape == t._aval.shape else None
 
 
-# -- arithmetic ---------------------------------------------------------------------------------------------------------
+# -- arithmetic --------------------------------------------------------------------------------------------------------
 
 
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
@@ -82,7 +82,7 @@ def check_divisor(input: Any, other: Any) -> None:
             return
     elif isinstance(input, (float, complex)):
         return
-    if not isinstance(other, TensorBase):
+    if not isinstance(other, Tensor):
         if type(other) in (int, bool) and other == 0:
             raise RuntimeError("ZeroDivisionError")
         return
@@ -151,10 +151,14 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
         condition = condition.bool()
     if not isinstance(input, TensorBase) and not isinstance(other, TensorBase):
         input = tensor(input)
-    return PUBLIC["where"](condition, input, other) if out is None else write_out(out, PUBLIC["where"](condition, input, other), "where", ())
+    return (
+        PUBLIC["where"](condition, input, other)
+        if out is None
+        else write_out(out, PUBLIC["where"](condition, input, other), "where", ())
+    )
 
 
-# -- reductions with several forms --------------------------------------------------------------------------------------
+# -- reductions with several forms -------------------------------------------------------------------------------------
 
 
 def _extremum(name: str) -> Any:
@@ -169,7 +173,9 @@ def _extremum(name: str) -> Any:
         return type(result)(*(write_out(o, r, name, (input,)) for o, r in zip(out, result, strict=True)))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name}(input): the {name}imum; {name}(input, dim): (values, indices); {name}(input, other): elementwise."
+    function.__doc__ = (
+        f"{name}(input): the {name}imum; {name}(input, dim): (values, indices); {name}(input, other): elementwise."
+    )
     return function
 
 
@@ -203,7 +209,8 @@ def norm(
     order = 2 if p is None or p == "fro" else p
     if not (input._aval.dtype.is_floating_point or input._aval.dtype.is_complex) and dtype is None:
         raise RuntimeError(
-            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {input._aval.dtype.scalar_name}"
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+            f"{input._aval.dtype.scalar_name}"
         )
     from torchlike._src.tensor.namespace import linalg
 
@@ -216,7 +223,7 @@ def norm_method(self: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = F
     return norm(self, p, dim, keepdim, dtype=dtype)
 
 
-# -- data-dependent shapes: these read their input -----------------------------------------------------------------------
+# -- data-dependent shapes: these read their input ---------------------------------------------------------------------
 
 
 def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
@@ -226,7 +233,9 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
         return tuple(from_array(np.ascontiguousarray(k), device=input._aval.device) for k in found)
     if input._aval.ndim == 0:
         return from_array(np.zeros((len(found[0]), 0), np.int64))
-    result = from_array(np.stack(found, axis=-1).reshape(-1, input._aval.ndim).astype(np.int64), device=input._aval.device)
+    result = from_array(
+        np.stack(found, axis=-1).reshape(-1, input._aval.ndim).astype(np.int64), device=input._aval.device
+    )
     return _out(result, out, "nonzero", (input,))
 
 
@@ -249,10 +258,13 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """`input` with the elements where `mask` is true replaced by consecutive elements of `source`. Reads the mask."""
     if mask._aval.dtype is not dt.bool_:
-        raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype " + mask._aval.dtype.scalar_name)
+        raise RuntimeError(
+            "masked_scatter_ only supports boolean masks, but got mask with dtype " + mask._aval.dtype.scalar_name
+        )
     if input._aval.dtype is not source._aval.dtype:
         raise RuntimeError(
-            f"masked_scatter: expected self and source to have same dtypes but got {input._aval.dtype.scalar_name} and {source._aval.dtype.scalar_name}"
+            f"masked_scatter: expected self and source to have same dtypes but got {input._aval.dtype.scalar_name} and "
+            f"{source._aval.dtype.scalar_name}"
         )
     shape = broadcast_shapes(input._aval.shape, mask._aval.shape)
     x, m = views.expand(input, shape), views.expand(mask, shape)
@@ -265,7 +277,11 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 
 def unique(
-    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
 ) -> Any:
     """The distinct elements (or slices along `dim`), sorted. Reads the data."""
     array = input._host()
@@ -279,7 +295,9 @@ def unique(
     return out[0] if len(out) == 1 else tuple(out)
 
 
-def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
     """Runs of equal elements (or slices along `dim`) reduced to one. Reads the data."""
     array = input._host()
     rows = array.reshape(-1) if dim is None else np.moveaxis(array, dim, 0)
@@ -314,7 +332,9 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     return from_array(np.bincount(array, w, minlength).astype(kind))
 
 
-def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
+def repeat_interleave(
+    input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
     """Each element (of `dim`, or of the flattened input) repeated. Reads `repeats` if it is a tensor."""
     if repeats is None:
         counts = input._host()
@@ -329,7 +349,10 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *
         if len(counts) == 1:
             counts = np.repeat(counts, n)
         if len(counts) != n:
-            raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {len(counts)} and input.size({d}) = {n}")
+            raise RuntimeError(
+                f"repeats must have the same size as input along dim, but got repeats.size(0) = {len(counts)} and "
+                f"input.size({d}) = {n}"
+            )
         if (counts < 0).any():
             raise RuntimeError("repeats can not be negative")
     else:
@@ -339,17 +362,21 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *
     return PUBLIC["index_select"](x, d, from_array(np.repeat(np.arange(n, dtype=np.int64), counts)))
 
 
-def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False, out: Any = None) -> Any:
+def histogram(
+    input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False, out: Any = None
+) -> Any:
     """Counts of elements in bins. Reads the data."""
     edges = bins._host() if isinstance(bins, TensorBase) else bins
     counts, borders = np.histogram(input._host(), edges, range, density, None if weight is None else weight._host())
     from torchlike._src.tensor.publish import return_type
 
     kind = input._host().dtype
-    return return_type("histogram", ("hist", "bin_edges"))([from_array(counts.astype(kind)), from_array(borders.astype(kind))])
+    return return_type("histogram", ("hist", "bin_edges"))(
+        [from_array(counts.astype(kind)), from_array(borders.astype(kind))]
+    )
 
 
-# -- joining, composites ------------------------------------------------------------------------------------------------
+# -- joining, composites -----------------------------------------------------------------------------------------------
 
 
 def _at_least(n: int, name: str) -> Any:
@@ -367,7 +394,7 @@ def _at_least(n: int, name: str) -> Any:
 
     def function(*tensors: Any) -> Any:
         if len(tensors) == 1:
-            return one(tensors[0]) if isinstance(tensors[0], TensorBase) else tuple(one(t) for t in tensors[0])
+            return one(tensors[0]) if isinstance(tensors[0], Tensor) else tuple(one(t) for t in tensors[0])
         return tuple(one(t) for t in tensors)
 
     function.__name__ = function.__qualname__ = name
@@ -404,11 +431,15 @@ def _splitter(name: str, dim: Any, least: int) -> Any:
     def function(input: Tensor, indices_or_sections: Any) -> tuple:
         n = input._aval.ndim
         if n < least:
-            raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension{'s' if least > 1 else ''}, but got a tensor with {n} dimensions!")
+            raise RuntimeError(
+                f"torch.{name} requires a tensor with at least {least} dimension{'s' if least > 1 else ''}, but got a "
+                f"tensor with {n} dimensions!"
+            )
         d = dim(n)
         if isinstance(indices_or_sections, int) and input._aval.shape[d] % indices_or_sections:
             raise RuntimeError(
-                f"torch.{name} attempted to split along dimension {d}, but the size of the dimension {input._aval.shape[d]} is not divisible by the split_size {indices_or_sections}!"
+                f"torch.{name} attempted to split along dimension {d}, but the size of the dimension "
+                f"{input._aval.shape[d]} is not divisible by the split_size {indices_or_sections}!"
             )
         return views.tensor_split(input, indices_or_sections, d)
 
@@ -497,7 +528,7 @@ def block_diag(*tensors: Any) -> Tensor:
     return PUBLIC["cat"](rows, 0)
 
 
-# -- comparison of whole tensors ------------------------------------------------------------------------------------------
+# -- comparison of whole tensors ---------------------------------------------------------------------------------------
 
 
 def equal(input: Tensor, other: Tensor) -> bool:
@@ -537,7 +568,7 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
     return input._aval.shape == other._aval.shape
 
 
-# -- queries ------------------------------------------------------------------------------------------------------------
+# -- queries -----------------------------------------------------------------------------------------------------------
 
 
 def is_tensor(obj: Any) -> bool:
@@ -582,15 +613,16 @@ def numel(input: Tensor) -> int:
 
 def result_type(tensor1: Any, tensor2: Any) -> Any:
     """The dtype that an operation on both would have."""
-    parts = [(x._aval.dtype, x._aval.ndim) if isinstance(x, TensorBase) else type(python_number(x)) for x in (tensor1, tensor2)]
+    parts = [
+        (x._aval.dtype, x._aval.ndim) if isinstance(x, TensorBase) else type(python_number(x))
+        for x in (tensor1, tensor2)
+    ]
     return promotion.result_type(parts)
 
 
 def element_size(self: Tensor) -> int:
     """Bytes per element."""
     return self._aval.dtype.itemsize
-
-
 
 
 def data_ptr(self: Tensor) -> int:
@@ -607,16 +639,14 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     return self._s is tensor._s and views.geometry(self) == views.geometry(tensor)
 
 
-# -- in-place and copies ------------------------------------------------------------------------------------------------
-
-
+# -- in-place and copies -----------------------------------------------------------------------------------------------
 
 
 def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
     """Take the memory of another tensor or of a storage (with another geometry), or none at all."""
     if source is None:
         new = from_array(np.zeros(0, self._aval.dtype.np), self._aval.dtype)
-    elif isinstance(source, TensorBase):
+    elif isinstance(source, Tensor):
         new = source
     elif hasattr(source, "_storage"):
         new = from_array(np.zeros(0, self._aval.dtype.np), self._aval.dtype)
@@ -631,7 +661,9 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
         )
     if size is not None:
         shape = views.sizes((size,))
-        new = views.as_strided(new.detach(), shape, contiguous_strides(shape) if stride is None else stride, storage_offset)
+        new = views.as_strided(
+            new.detach(), shape, contiguous_strides(shape) if stride is None else stride, storage_offset
+        )
     elif storage_offset:
         raise NotImplementedError("torchlike: Tensor.set_ with an offset and no size")
     self.data = new.detach()
@@ -674,7 +706,9 @@ def _inplace_view(function: Any, name: str) -> Any:
         return self
 
     method.__name__ = name
-    method.__doc__ = f"{name.removesuffix('_')}, changing this tensor's own geometry; other tensors of its memory keep theirs."
+    method.__doc__ = (
+        f"{name.removesuffix('_')}, changing this tensor's own geometry; other tensors of its memory keep theirs."
+    )
     return method
 
 
@@ -698,7 +732,8 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """`input` with `value` where `mask` is true."""
     if isinstance(value, TensorBase) and value._aval.ndim:
         raise RuntimeError(
-            f"masked_fill only supports a 0-dimensional value tensor, but got tensor with {value._aval.ndim} dimension(s)."
+            f"masked_fill only supports a 0-dimensional value tensor, but got tensor with {value._aval.ndim} "
+            "dimension(s)."
         )
     return PUBLIC["masked_fill"](input, mask, value)
 
@@ -719,7 +754,6 @@ def fill(input: Tensor, value: Any) -> Tensor:
     if input._rg and MODE.enabled:
         return PUBLIC["masked_fill"](input, full_like(input.detach(), 1, dtype=dt.bool_), value)
     return full_like(input, value)
-
 
 
 def einsum(equation: Any, *operands: Any) -> Tensor:
@@ -750,7 +784,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if dims > a._aval.ndim or dims > b._aval.ndim:
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
-        da, db = tuple(range(-dims, 0)), tuple(range(dims))
+        da: Any = range(-dims, 0)
+        db: Any = range(dims)
     else:
         da, db = ([d] if isinstance(d, int) else d for d in dims)
     return _out(PUBLIC["_tensordot"](a, b, tuple(da), tuple(db)), out, "tensordot", (a, b))
@@ -763,33 +798,40 @@ def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor:
     return _out(linalg.multi_dot(list(matrices)), out, "chain_matmul", ())
 
 
-
-
-
-
-
-
-
-
 TORCH_FUNCTIONS = (
-    "add", "sub", "div", "floor_divide", "remainder", "fmod", "pow", "float_power", "clamp", "clip", "where", "max", "min",
-    "median", "nanmedian", "norm", "nonzero", "argwhere", "masked_select", "masked_scatter", "unique", "unique_consecutive",
-    "bincount", "repeat_interleave", "histogram", "atleast_1d", "atleast_2d", "atleast_3d", "hstack", "vstack", "dstack",
-    "column_stack", "hsplit", "vsplit", "dsplit", "unsafe_chunk", "unsafe_split", "meshgrid", "broadcast_tensors",
-    "cartesian_prod", "combinations", "block_diag", "equal", "isclose", "allclose", "is_same_size", "is_tensor",
-    "is_floating_point", "is_complex", "is_nonzero", "is_signed", "is_inference", "is_conj", "numel", "result_type",
-    "masked_fill", "fill", "einsum", "tensordot", "chain_matmul",
+    "add", "sub", "div", "floor_divide", "remainder", "fmod", "pow", "float_power", "clamp", "clip", "where", "max",
+    "min", "median", "nanmedian", "norm", "nonzero", "argwhere", "masked_select", "masked_scatter", "unique",
+    "unique_consecutive", "bincount", "repeat_interleave", "histogram", "atleast_1d", "atleast_2d", "atleast_3d",
+    "hstack", "vstack", "dstack", "column_stack", "hsplit", "vsplit", "dsplit", "unsafe_chunk", "unsafe_split",
+    "meshgrid", "broadcast_tensors", "cartesian_prod", "combinations", "block_diag", "equal", "isclose", "allclose",
+    "is_same_size", "is_tensor", "is_floating_point", "is_complex", "is_nonzero", "is_signed", "is_inference",
+    "is_conj", "numel", "result_type", "masked_fill", "fill", "einsum", "tensordot", "chain_matmul",
 )  # fmt: skip
 METHODS = (
-    "add", "sub", "div", "floor_divide", "remainder", "fmod", "pow", "float_power", "clamp", "clip", "max", "min", "median", "nanmedian",
-    "nonzero", "argwhere", "masked_select", "masked_scatter", "unique", "unique_consecutive", "bincount", "repeat_interleave",
-    "histogram", "hsplit", "vsplit", "dsplit", "equal", "isclose", "allclose", "is_same_size", "is_floating_point", "is_complex",
-    "is_nonzero", "is_signed", "is_inference", "is_conj", "masked_fill", "element_size", "data_ptr", "is_set_to", "set_", "resize_",
-    "resize_as_", "apply_", "map_", "unsafe_chunk", "unsafe_split",
+    "add", "sub", "div", "floor_divide", "remainder", "fmod", "pow", "float_power", "clamp", "clip", "max", "min",
+    "median", "nanmedian", "nonzero", "argwhere", "masked_select", "masked_scatter", "unique", "unique_consecutive",
+    "bincount", "repeat_interleave", "histogram", "hsplit", "vsplit", "dsplit", "equal", "isclose", "allclose",
+    "is_same_size", "is_floating_point", "is_complex", "is_nonzero", "is_signed", "is_inference", "is_conj",
+    "masked_fill", "element_size", "data_ptr", "is_set_to", "set_", "resize_", "resize_as_", "apply_", "map_",
+    "unsafe_chunk", "unsafe_split",
 )  # fmt: skip
-INPLACE = ("add", "sub", "div", "floor_divide", "remainder", "fmod", "pow", "float_power", "clamp", "clip", "masked_fill", "masked_scatter")
+INPLACE = (
+    "add",
+    "sub",
+    "div",
+    "floor_divide",
+    "remainder",
+    "fmod",
+    "pow",
+    "float_power",
+    "clamp",
+    "clip",
+    "masked_fill",
+    "masked_scatter",
+)
 ALIASES = {
-    "subtract": "sub", "divide": "div", "true_divide": "div", "concat": "cat", "concatenate": "cat", "row_stack": "vstack",
+    "subtract": "sub", "divide": "div", "true_divide": "div", "concat": "cat", "concatenate": "cat",
+    "row_stack": "vstack",
 }  # fmt: skip
 SPECIAL_ALIASES = {
     "expit": "sigmoid", "psi": "digamma", "gammaln": "lgamma", "multigammaln": "mvlgamma", "gammainc": "igamma",
@@ -807,7 +849,8 @@ def _activation(name: str) -> Any:
     signature = inspect.signature(function)
     names = [n for n in signature.parameters if n != "out"]
     defaults = ", ".join(
-        n if signature.parameters[n].default is inspect.Parameter.empty else f"{n}={signature.parameters[n].default!r}" for n in names
+        n if signature.parameters[n].default is inspect.Parameter.empty else f"{n}={signature.parameters[n].default!r}"
+        for n in names
     )
     source = (
         f"def {name}({defaults}, inplace=False):\n"
@@ -815,7 +858,7 @@ def _activation(name: str) -> Any:
         f"    return _store(input, _function({', '.join(names)}))\n"
     )
     scope: dict[str, Any] = {"_function": function, "_store": _store_activation}
-    exec(source, scope)  # noqa: S102 - our own declarations
+    exec(source, scope)
     out = scope[name]
     out.__doc__ = function.__doc__
     out.__module__ = "torch.nn.functional"
@@ -828,7 +871,8 @@ def _store_activation(input: Tensor, new: Tensor) -> Tensor:
 
 
 ACTIVATIONS = (
-    "threshold", "relu", "relu6", "hardtanh", "hardswish", "hardsigmoid", "elu", "selu", "celu", "leaky_relu", "silu", "mish",
+    "threshold", "relu", "relu6", "hardtanh", "hardswish", "hardsigmoid", "elu", "selu", "celu", "leaky_relu", "silu",
+    "mish",
 )  # fmt: skip
 
 

@@ -17,8 +17,8 @@ from torchlike._src.tensor.creation import array_from, check_number, from_array
 from torchlike._src.tensor.tensor import HOST_VIEW, SharedStorage, Tensor, TensorBase
 from torchlike._src.tensor.views import expand, geometry, make_view, ops, reshape, select_view, slice_view, unsqueeze
 
-INDEX = OPS["_index"]
-INDEX_PUT = OPS["_index_put"]
+INDEX: Any = OPS["_index"]
+INDEX_PUT: Any = OPS["_index_put"]
 
 BAD_INDEX = (
     "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {kind})"
@@ -73,7 +73,8 @@ MASKED_FILL = OPS["masked_fill"]
 
 
 def _masked_put(self: Tensor, index: Any, value: Any) -> bool:
-    """x[mask] = one number, or x[..., mask, ...]: a select, so that the mask need not be read. False if it is not that."""
+    """x[mask] = one number, or x[..., mask, ...]: a select, so that the mask need not be read. False if it is not
+    that."""
     if isinstance(value, TensorBase) and value._aval.numel != 1:
         return False
     parts = index if type(index) is tuple else (index,)
@@ -105,7 +106,7 @@ def _masked_put(self: Tensor, index: Any, value: Any) -> bool:
     if mask._aval.shape != shape[dim : dim + n] or mask._aval.device != view._aval.device:
         return False
     a = view._aval
-    if isinstance(value, TensorBase):
+    if isinstance(value, Tensor):
         if value._aval.dtype.is_complex and not a.dtype.is_complex:
             check_number(value.item(), a.dtype)
         value = reshape(value, ()).to(a.device, a.dtype)
@@ -135,7 +136,8 @@ def _select(t: Tensor, d: int, k: int) -> Tensor:
     shape = t._aval.shape
     if not shape:
         raise IndexError(
-            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+            "0-dim tensor to a number"
         )
     n = shape[d]
     if not -n <= k < n:
@@ -144,7 +146,8 @@ def _select(t: Tensor, d: int, k: int) -> Tensor:
 
 
 def _is_sequence_of_indices(index: Any) -> bool:
-    """Whether a list is short-hand for a tuple, as old NumPy had it (a short list holding slices, sequences, tensors)."""
+    """Whether a list is short-hand for a tuple, as old NumPy had it (a short list holding slices, sequences,
+    tensors)."""
     if len(index) >= 32:
         return False
     kinds = (slice, type(Ellipsis), type(None), list, tuple, range, str, np.ndarray, TensorBase)
@@ -209,7 +212,7 @@ def basic(self: Tensor, index: Any, alias: bool = True) -> tuple[Tensor, list | 
             advanced = True
             d += 1
             original += 1
-        elif isinstance(i, TensorBase):
+        elif isinstance(i, Tensor):
             a = i._aval
             if a.dtype in MASKS:
                 for m in mask_indices(i, t._aval.shape, d):
@@ -386,7 +389,8 @@ def known_values(tensors: list) -> list:
 
 
 def check_empty(a: Any, layout: tuple[bool, ...], indices: list[Tensor]) -> bool:
-    """Whether the indexed tensor is empty, so that no index is looked at; IndexError if one has nothing to pick from."""
+    """Whether the indexed tensor is empty, so that no index is looked at; IndexError if one has nothing to pick
+    from."""
     if a.numel:
         return False
     if any(a.shape[d] == 0 for d, here in enumerate(layout) if here) and all(i._aval.numel for i in indices):
@@ -425,7 +429,7 @@ def arrays_known(arrays: list) -> list:
 
 def assign(view: Tensor, value: Any) -> None:
     """view[...] = value for a basic index."""
-    if isinstance(value, TensorBase):
+    if isinstance(value, Tensor):
         a, b = view._aval, value._aval
         if b.shape != a.shape:
             value = _fit_value(value, a.shape)

@@ -15,17 +15,18 @@ from torchlike._src.tensor.creation import array_from, check_layout, filled, fro
 from torchlike._src.tensor.publish import PUBLIC
 from torchlike._src.tensor.tensor import SharedStorage, Tensor, TensorBase
 
-# -- switches -----------------------------------------------------------------------------------------------------------
+# -- switches ----------------------------------------------------------------------------------------------------------
 
-_threads = {"intra": None, "inter": None}
-_deterministic = {"mode": 0, "warn_only": False, "warn_always": False}
+_threads: dict[str, int] = {}
+_deterministic: dict[str, Any] = {"mode": 0, "warn_only": False, "warn_always": False}
 
 
 def get_num_threads() -> int:
     """How many threads programs may use: the machine's cores, unless XLA_FLAGS says otherwise."""
     import os
 
-    return _threads["intra"] or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return _threads.get("intra", cores)
 
 
 def set_num_threads(n: int) -> None:
@@ -37,7 +38,7 @@ def set_num_threads(n: int) -> None:
 
 def get_num_interop_threads() -> int:
     """See get_num_threads."""
-    return _threads["inter"] or get_num_threads()
+    return _threads.get("inter") or get_num_threads()
 
 
 def set_num_interop_threads(n: int) -> None:
@@ -46,11 +47,9 @@ def set_num_interop_threads(n: int) -> None:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """"highest" (full float32), "high" or "medium": how matrix products of float32 may round, on accelerators."""
+    """How matrix products of float32 may round on accelerators: "highest" (full float32), "high" or "medium"."""
     if precision not in ("highest", "high", "medium"):
-        raise RuntimeError(
-            f"Invalid float32 matmul precision: {precision}; use 'highest', 'high' or 'medium'"
-        )
+        raise RuntimeError(f"Invalid float32 matmul precision: {precision}; use 'highest', 'high' or 'medium'")
     backend.set_matmul_precision(precision)
     _deterministic["matmul"] = precision
 
@@ -128,19 +127,32 @@ def typename(obj: Any) -> str:
     return kind.__qualname__ if module in ("builtins", None) else f"{module}.{kind.__qualname__}"
 
 
-def compile(model: Any = None, *, fullgraph: bool = False, dynamic: Any = None, backend: Any = "inductor", mode: Any = None, options: Any = None, disable: bool = False) -> Any:
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: Any = None,
+    backend: Any = "inductor",
+    mode: Any = None,
+    options: Any = None,
+    disable: bool = False,
+) -> Any:
     """The model itself: every step is compiled anyway."""
     if model is None:
         return lambda m: m
     return model
 
 
-# -- legacy tensor types ------------------------------------------------------------------------------------------------
+# -- legacy tensor types -----------------------------------------------------------------------------------------------
 
 
 class _LegacyMeta(type):
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, TensorBase) and instance._aval.dtype is cls.dtype and instance._aval.device.type == "cpu"
+        return (
+            isinstance(instance, TensorBase)
+            and instance._aval.dtype is cls.dtype
+            and instance._aval.device.type == "cpu"
+        )
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
         dtype = cls.dtype
@@ -162,7 +174,7 @@ def _legacy(d: Any) -> type:
 
 LEGACY = (dt.float32, dt.float64, dt.float16, dt.bfloat16, dt.uint8, dt.int8, dt.int16, dt.int32, dt.int64, dt.bool_)
 
-# -- storages -----------------------------------------------------------------------------------------------------------
+# -- storages ----------------------------------------------------------------------------------------------------------
 
 
 class UntypedStorage:
@@ -253,7 +265,7 @@ def storage(self: Tensor) -> TypedStorage:
     return TypedStorage(self._s, self._aval.dtype)
 
 
-# -- Tensor attributes --------------------------------------------------------------------------------------------------
+# -- Tensor attributes -------------------------------------------------------------------------------------------------
 
 
 def get_device(self: Tensor) -> int:
@@ -333,15 +345,13 @@ def rmatmul(self: Tensor, other: Tensor) -> Tensor:
 
 def _window(name: str, formula: Any) -> Any:
     def function(
-        window_length: int, periodic: bool = True, *args: Any, dtype: Any = None, layout: Any = None, device: Any = None,
-        requires_grad: bool = False, pin_memory: bool = False, **kwargs: Any,
+        window_length: int, periodic: bool = True, *args: Any, dtype: Any = None, layout: Any = None,
+        device: Any = None, requires_grad: bool = False, pin_memory: bool = False, **kwargs: Any,
     ) -> Tensor:  # fmt: skip
         check_layout(layout)
         dtype = dtype or default_dtype()
         if not dtype.is_floating_point:
-            raise RuntimeError(
-                f"{name}: only floating point dtypes are supported"
-            )
+            raise RuntimeError(f"{name}: only floating point dtypes are supported")
         if window_length < 0:
             raise RuntimeError(f"{name} requires non-negative window_length, got window_length={window_length}")
         n = window_length + 1 if periodic and window_length > 1 else window_length
@@ -368,14 +378,30 @@ hamming_window = _window("hamming_window", _cosines(0.54, 0.46))
 bartlett_window = _window("bartlett_window", lambda n: 1 - np.abs(2 * np.arange(n) / (n - 1) - 1))
 blackman_window = _window(
     "blackman_window",
-    lambda n: 0.42 - 0.5 * np.cos(2 * math.pi * np.arange(n) / (n - 1)) + 0.08 * np.cos(4 * math.pi * np.arange(n) / (n - 1)),
+    lambda n: (
+        0.42 - 0.5 * np.cos(2 * math.pi * np.arange(n) / (n - 1)) + 0.08 * np.cos(4 * math.pi * np.arange(n) / (n - 1))
+    ),
 )
 kaiser_window = _window("kaiser_window", lambda n, beta=12.0: np.kaiser(n, beta))
 
-TYPE_QUESTIONS = ("is_sparse", "is_sparse_csr", "is_quantized", "is_mkldnn", "is_xla", "is_xpu", "is_mps", "is_ipu", "is_hpu", "is_vulkan", "is_nested", "is_mtia", "is_maia")
+TYPE_QUESTIONS = (
+    "is_sparse",
+    "is_sparse_csr",
+    "is_quantized",
+    "is_mkldnn",
+    "is_xla",
+    "is_xpu",
+    "is_mps",
+    "is_ipu",
+    "is_hpu",
+    "is_vulkan",
+    "is_nested",
+    "is_mtia",
+    "is_maia",
+)
 SPARSE_METHODS = (
-    "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc", "coalesce", "is_coalesced",
-    "indices", "values", "crow_indices", "col_indices", "sparse_dim", "dense_dim", "sparse_mask",
+    "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc", "coalesce",
+    "is_coalesced", "indices", "values", "crow_indices", "col_indices", "sparse_dim", "dense_dim", "sparse_mask",
 )  # fmt: skip
 
 
@@ -383,16 +409,28 @@ def install(torch: dict[str, Any]) -> None:
     """Publish this page's names."""
     here = globals()
     torch.update(pi=math.pi, e=math.e, inf=math.inf, nan=math.nan, newaxis=None)
-    for name in ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged", "contiguous_format", "channels_last", "channels_last_3d", "preserve_format"):
+    for name in (
+        "strided",
+        "sparse_coo",
+        "sparse_csr",
+        "sparse_csc",
+        "sparse_bsr",
+        "sparse_bsc",
+        "jagged",
+        "contiguous_format",
+        "channels_last",
+        "channels_last_3d",
+        "preserve_format",
+    ):
         if hasattr(layouts, name):
             torch[name] = getattr(layouts, name)
     for name in (
-        "get_num_threads", "set_num_threads", "get_num_interop_threads", "set_num_interop_threads", "set_float32_matmul_precision",
-        "get_float32_matmul_precision", "use_deterministic_algorithms", "are_deterministic_algorithms_enabled",
-        "is_deterministic_algorithms_warn_only_enabled", "set_deterministic_debug_mode", "get_deterministic_debug_mode",
-        "set_warn_always", "is_warn_always_enabled", "set_flush_denormal", "set_default_tensor_type", "typename", "compile",
-        "UntypedStorage", "TypedStorage", "hann_window", "hamming_window", "bartlett_window", "blackman_window", "kaiser_window",
-        "get_device",
+        "get_num_threads", "set_num_threads", "get_num_interop_threads", "set_num_interop_threads",
+        "set_float32_matmul_precision", "get_float32_matmul_precision", "use_deterministic_algorithms",
+        "are_deterministic_algorithms_enabled", "is_deterministic_algorithms_warn_only_enabled",
+        "set_deterministic_debug_mode", "get_deterministic_debug_mode", "set_warn_always", "is_warn_always_enabled",
+        "set_flush_denormal", "set_default_tensor_type", "typename", "compile", "UntypedStorage", "TypedStorage",
+        "hann_window", "hamming_window", "bartlett_window", "blackman_window", "kaiser_window", "get_device",
     ):  # fmt: skip
         torch[name] = here[name]
     torch["set_printoptions"] = printing.set_printoptions
@@ -404,7 +442,15 @@ def install(torch: dict[str, Any]) -> None:
         setattr(Tensor, name, resolve)
     for d in LEGACY:
         torch[d.type_name.removeprefix("torch.")] = _legacy(d)
-    for name in ("get_device", "pin_memory", "share_memory_", "fill_diagonal_", "sum_to_size", "untyped_storage", "storage"):
+    for name in (
+        "get_device",
+        "pin_memory",
+        "share_memory_",
+        "fill_diagonal_",
+        "sum_to_size",
+        "untyped_storage",
+        "storage",
+    ):
         setattr(Tensor, name, here[name])
     Tensor._typed_storage = storage
     Tensor.__module__ = "torch"
@@ -429,15 +475,19 @@ def install(torch: dict[str, Any]) -> None:
         setattr(Tensor, name, not_sparse(name))
     Tensor.__reversed__ = reversed_
     Tensor.__rmatmul__ = rmatmul
-    Tensor.new_empty_strided = lambda self, size, stride, dtype=None, device=None, requires_grad=False: torch["empty_strided"](
+    empty_strided = torch["empty_strided"]
+    Tensor.new_empty_strided = lambda self, size, stride, dtype=None, device=None, requires_grad=False: empty_strided(
         size, stride, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
     )
-    Tensor.new = lambda self, *args: torch["empty"](0, dtype=self.dtype) if not args else (
-        torch["tensor"](args[0], dtype=self.dtype) if not isinstance(args[0], int) else torch["empty"](*args, dtype=self.dtype)
+    Tensor.new = lambda self, *args: (
+        torch["empty"](0, dtype=self.dtype)
+        if not args
+        else (
+            torch["tensor"](args[0], dtype=self.dtype)
+            if not isinstance(args[0], int)
+            else torch["empty"](*args, dtype=self.dtype)
+        )
     )
-    Tensor.dim_order = lambda self: tuple(
-        sorted(range(self._aval.ndim), key=lambda k: (-self.stride()[k], k))
-    )
+    Tensor.dim_order = lambda self: tuple(sorted(range(self._aval.ndim), key=lambda k: (-self.stride()[k], k)))
     for name in ("detach", "detach_", "zero_", "fill_", "resize_as_"):
         torch[name] = lambda input, *a, _n=name, **k: getattr(input, _n)(*a, **k)
-

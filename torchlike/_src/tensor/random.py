@@ -15,6 +15,7 @@ from torchlike._src.engine import META_ARRAY, Value
 from torchlike._src.ops.declare import RawOp
 from torchlike._src.random import discrete, fills, jax_stream, rejection
 from torchlike._src.random.generator import HostGenerator
+from torchlike._src.tensor import generators
 from torchlike._src.tensor.call import apply, check_writable, resize_out, write
 from torchlike._src.tensor.creation import (
     as_dtype,
@@ -25,138 +26,13 @@ from torchlike._src.tensor.creation import (
     resolve_device,
     size_argument,
 )
-from torchlike._src.tensor.devices import gpus
+from torchlike._src.tensor.generators import HOST, invalid, source
+from torchlike._src.tensor.generators import Generator as Generator
+from torchlike._src.tensor.generators import default_generator as default_generator
 from torchlike._src.tensor.publish import PUBLIC
 from torchlike._src.tensor.tensor import Tensor, TensorBase, wrap
 
-# -- generators ---------------------------------------------------------------------------------------------------------
-
-
-class Generator:
-    """A source of random numbers with PyTorch's CPU stream, whatever its device."""
-
-    __module__ = "torch._C"
-    __slots__ = ("_device", "_host")
-
-    def __init__(self, device: Any = "cpu") -> None:
-        device = Device(device)
-        if device.type == "cpu":
-            device = CPU
-        elif device.type == "cuda":
-            if not gpus():
-                raise RuntimeError("Cannot get CUDA generator: this machine has no GPU that JAX can use.")
-        else:
-            raise RuntimeError(f"{device.type.upper()} device type not an accelerator.")
-        self._device = device
-        self._host = HostGenerator()
-
-    @property
-    def device(self) -> Device:
-        """The device for whose tensors the generator is meant."""
-        return self._device
-
-    def manual_seed(self, seed: int) -> "Generator":
-        """Restart from a seed; returns the generator."""
-        if type(seed) is not int:
-            if isinstance(seed, np.integer):
-                raise TypeError("an integer is required")
-            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
-        self._host.manual_seed(seed)
-        return self
-
-    def seed(self) -> int:
-        """Restart from an unpredictable seed, which is returned."""
-        return self._host.seed()
-
-    def initial_seed(self) -> int:
-        """The last seed."""
-        return self._host.initial_seed()
-
-    def get_state(self) -> Tensor:
-        """The state as PyTorch stores it, uint8 (5056,)."""
-        return from_array(self._host.get_state(), device="cpu")
-
-    def set_state(self, new_state: Tensor) -> "Generator":
-        """Continue from a state."""
-        self._host.set_state(new_state._host() if isinstance(new_state, TensorBase) else new_state)
-        return self
-
-    def clone_state(self) -> "Generator":
-        """Another generator in the same state."""
-        out = Generator(self._device)
-        out._host.set_state(self._host.get_state())
-        return out
-
-    def get_offset(self) -> int:
-        """CPU streams have no offset."""
-        raise RuntimeError("CPU Generator does not use offset")
-
-    def set_offset(self, offset: int) -> None:
-        """CPU streams have no offset."""
-        raise RuntimeError("CPU Generator does not use offset")
-
-    def graphsafe_get_state(self) -> "Generator":
-        """For CUDA graphs only."""
-        raise NotImplementedError("graphsafe_get_state is not supported in this Generator")
-
-    def graphsafe_set_state(self, state: "Generator") -> "Generator":
-        """For CUDA graphs only."""
-        if not isinstance(state, Generator):
-            raise TypeError(f"expected a Generator, but got {type(state).__name__}")
-        raise NotImplementedError("graphsafe_set_state is not supported in this Generator")
-
-    def __reduce__(self) -> tuple:
-        return _restored, (str(self._device), self._host.get_state())
-
-
-def _restored(device: str, state: np.ndarray) -> Generator:
-    out = Generator(device)
-    out._host.set_state(state)
-    return out
-
-
-CPU = Device("cpu")
-default_generator = Generator()
-default_generator.seed()
-HOST = default_generator._host
-
-
-def source(generator: Any, function: str | None = None) -> HostGenerator:
-    """The host generator to draw from; `function` names the caller in the TypeError for something else."""
-    if generator is None:
-        return HOST
-    if not isinstance(generator, Generator):
-        what = f"{function}(): argument 'generator'" if function else "generator"
-        raise TypeError(f"{what} must be torch.Generator, not {type(generator).__name__}")
-    return generator._host
-
-
-def manual_seed(seed: Any) -> Generator:
-    """Seed the default generator (and every device's); returns it."""
-    return default_generator.manual_seed(int(seed))
-
-
-def seed() -> int:
-    """Seed the default generator unpredictably and return the seed."""
-    return default_generator.seed()
-
-
-def initial_seed() -> int:
-    """The default generator's seed."""
-    return default_generator.initial_seed()
-
-
-def get_rng_state() -> Tensor:
-    """The default generator's state, uint8 (5056,)."""
-    return default_generator.get_state()
-
-
-def set_rng_state(new_state: Tensor) -> None:
-    """Set the default generator's state."""
-    default_generator.set_state(new_state)
-
-
-# -- drawing ------------------------------------------------------------------------------------------------------------
+# -- drawing -----------------------------------------------------------------------------------------------------------
 
 
 class Transform:
@@ -269,10 +145,6 @@ def _meta(shape: tuple, dtype: Any, requires_grad: bool) -> Tensor:
     return finish(wrap(Value(aval(shape, dtype, Device("meta")), META_ARRAY)), requires_grad)
 
 
-def _invalid(name: str, what: str) -> TypeError:
-    return TypeError(f"{name}() received an invalid combination of arguments - got {what}")
-
-
 def _factory(
     name: str, kind: Kind, shape: tuple, args: tuple, generator: Any, out: Any, dtype: Any, fallback: Any, layout: Any,
     device: Any, requires_grad: bool,
@@ -312,7 +184,7 @@ def _store_out(out: Tensor, array: np.ndarray) -> Tensor:
     return write(out, from_array(array, None, out._aval.device))
 
 
-# -- creation -----------------------------------------------------------------------------------------------------------
+# -- creation ----------------------------------------------------------------------------------------------------------
 
 
 def _creation(name: str, kind: Kind, doc: str) -> Any:
@@ -324,9 +196,9 @@ def _creation(name: str, kind: Kind, doc: str) -> Any:
             if "size" in kwargs and not size:
                 size = (kwargs.pop("size"),)
             if kwargs:
-                raise _invalid(name, f"an unexpected keyword argument '{next(iter(kwargs))}'")
+                raise invalid(name, f"an unexpected keyword argument '{next(iter(kwargs))}'")
         elif not size:
-            raise _invalid(name, "()")
+            raise invalid(name, "()")
         shape = size_argument(size, name)
         return _factory(name, kind, shape, (), generator, out, dtype, None, layout, device, requires_grad)
 
@@ -428,9 +300,7 @@ def randint_like(
     if high is None:
         low, high = 0, low
     bounds = int(low or 0), _integer("randint_like", "high", 2, high)
-    return _like(
-        "randint_like", RANDINT, input, bounds, generator, dtype, layout, device, requires_grad, memory_format
-    )
+    return _like("randint_like", RANDINT, input, bounds, generator, dtype, layout, device, requires_grad, memory_format)
 
 
 def randperm(
@@ -471,10 +341,10 @@ def normal(
     gen = source(generator, "normal")
     if isinstance(mean, TensorBase) or isinstance(std, TensorBase):
         if size is not None:
-            raise _invalid("normal", "a size beside tensors")
+            raise invalid("normal", "a size beside tensors")
         return _normal_tensors(gen, mean, std, out)
     if size is None:
-        raise _invalid("normal", f"({type(mean).__name__}, {type(std).__name__})")
+        raise invalid("normal", f"({type(mean).__name__}, {type(std).__name__})")
     shape = size_argument((size,), "normal")
     args = (float(mean), float(std))
     return _factory("normal", NORMAL, shape, args, generator, out, dtype, None, layout, device, requires_grad)
@@ -575,7 +445,7 @@ def sample_dirichlet(input: Tensor, generator: Any = None) -> Tensor:
     return from_array(rejection.dirichlet(gen, input._host()), input._aval.dtype, input._aval.device)
 
 
-# -- in place -----------------------------------------------------------------------------------------------------------
+# -- in place ----------------------------------------------------------------------------------------------------------
 
 
 def fill(t: Tensor, kind: Kind, gen: HostGenerator, args: tuple, history: str | None = None) -> Tensor:
@@ -659,10 +529,10 @@ def random_(self: Tensor, *args: Any, generator: Any = None, **kwargs: Any) -> T
         given["to"] = args[1]
     low, high = given.pop("from", None), given.pop("to", None)
     if given:
-        raise _invalid("random_", f"({', '.join(f'{k}={type(v).__name__}' for k, v in given.items())}, )")
+        raise invalid("random_", f"({', '.join(f'{k}={type(v).__name__}' for k, v in given.items())}, )")
     wrong = [v for v in (low, high) if isinstance(v, (float, str))]
     if wrong or args and low is None and high is None:
-        raise _invalid("random_", f"({', '.join(type(v).__name__ for v in args)})")
+        raise invalid("random_", f"({', '.join(type(v).__name__ for v in args)})")
     history = "random_" if high is None and low is None else "random_to_" if low is None else "random_from_"
     return fill(self, RANDOM, source(generator, "random_"), (low, high), history)
 
@@ -672,7 +542,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     gen = source(generator, "bernoulli_")
     if not isinstance(p, TensorBase):
         if isinstance(p, (str, list, tuple)) or p is None:
-            raise _invalid("bernoulli_", f"({type(p).__name__})")
+            raise invalid("bernoulli_", f"({type(p).__name__})")
         return fill(self, BERNOULLI, gen, (float(p),), "bernoulli_")
     check_writable(self, False)
     if self._aval.device.type == "meta":
@@ -689,7 +559,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     return write(self, with_history("bernoulli_tensor_", self, new), fit=False)
 
 
-# -- masks and slopes ---------------------------------------------------------------------------------------------------
+# -- masks and slopes --------------------------------------------------------------------------------------------------
 
 
 def keep_mask(shape: tuple, like: Tensor, p: float) -> Tensor:
@@ -744,7 +614,7 @@ def install(torch: dict[str, Any], functional: dict[str, Any]) -> None:
     """Publish this page's names."""
     here = globals()
     for name in TORCH:
-        torch[name] = here[name]
+        torch[name] = here[name] if name in here else getattr(generators, name)
     torch["rrelu"], functional["rrelu"] = torch_rrelu, rrelu
     torch["_standard_gamma"], torch["_sample_dirichlet"] = standard_gamma, sample_dirichlet
     for name in METHODS:

@@ -115,8 +115,8 @@ class Tensor(TensorBase):
                 and base.aval.numel >= HOST_VIEW
                 and (self._base_tensor is None or not self._base_tensor._rg)
             ):
-                # A small part of a large array in host memory (a sample of a data set): NumPy's view costs nothing, while
-                # recording it would pass the whole array to the program.
+                # A small part of a large array in host memory (a sample of a data set): NumPy's view costs nothing,
+                # while recording it would pass the whole array to the program.
                 self._vv = Value(view.aval, strided(base.array, view))
             else:
                 self._vv = read_view(base, view.steps)
@@ -269,16 +269,17 @@ class Tensor(TensorBase):
                 raise RuntimeError("can't assign Variable as its own grad")
             if new._aval.dtype is not self._aval.dtype:
                 raise RuntimeError(
-                    f"attempting to assign a gradient with dtype '{new._aval.dtype.cpp_name}' to a tensor with grad_dtype "
-                    f"'{self._aval.dtype.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to the "
-                    "tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow "
-                    "any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break "
-                    "downstream systems that assume they match."
+                    f"attempting to assign a gradient with dtype '{new._aval.dtype.cpp_name}' to a tensor with "
+                    f"grad_dtype '{self._aval.dtype.scalar_name}'. The gradient must match the tensor's grad_dtype "
+                    "(defaults to the tensor's dtype). You can set the tensor's grad_dtype attribute with a specific "
+                    "dtype, or None to allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor "
+                    "and its gradient may break downstream systems that assume they match."
                 )
             if new._aval.device.type != self._aval.device.type:
                 raise RuntimeError(
-                    f"attempting to assign a gradient with device type '{new._aval.device.type}' to a tensor with device type "
-                    f"'{self._aval.device.type}'. Please ensure that the gradient and the tensor are on the same device"
+                    f"attempting to assign a gradient with device type '{new._aval.device.type}' to a tensor with "
+                    f"device type '{self._aval.device.type}'. Please ensure that the gradient and the tensor are on "
+                    "the same device"
                 )
             if new._aval.shape != self._aval.shape:
                 raise RuntimeError(
@@ -328,8 +329,8 @@ class Tensor(TensorBase):
             raise RuntimeError(
                 "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
                 "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
-                "detach_() cannot be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
-                "function in torch/optim/optimizer.py as the solution."
+                "detach_() cannot be called on these gradients. To fix this error, please refer to the "
+                "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
             )
         self._gf = None
         self._rg = False
@@ -514,7 +515,7 @@ HOST_VIEW = 1024
 """Bases smaller than this are passed to programs whole."""
 
 
-_VALUE = Storage.value  # the slot itself, under SharedStorage's property
+_VALUE: Any = Storage.__dict__["value"]  # the slot itself, under SharedStorage's property
 
 
 def _alone() -> int:

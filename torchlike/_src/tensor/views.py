@@ -8,7 +8,6 @@ from torchlike._src.autograd.grad_mode import MODE, Anomaly
 from torchlike._src.autograd.tape import OpNode, _sequence, grad_plan, note_stack
 from torchlike._src.core.aval import Aval, aval
 from torchlike._src.core.errors import canonical_dim, canonical_dims, infer_size
-from torchlike._src.core.size import Size
 from torchlike._src.engine.record import NUMBERS, kernel_of
 from torchlike._src.ops import views as ops
 from torchlike._src.storage.storage import INFERENCE, MULTI, NO_GRAD, View, contiguous_strides
@@ -74,7 +73,9 @@ GEOMETRIES: dict = {}
 MAX_GEOMETRIES = 20_000
 
 
-def remember(op: Any, static: tuple, numbers: tuple, shape: tuple, source: Aval, label: str | None, dtype: Any) -> tuple:
+def remember(
+    op: Any, static: tuple, numbers: tuple, shape: tuple, source: Aval, label: str | None, dtype: Any
+) -> tuple:
     """(the view's aval, the plan of its node or None) for a view step of a tensor like `source`."""
     a = aval(shape, source.dtype if dtype is None else dtype, source.device)
     kernel = kernel_of(op, static, (source, *[NUMBERS[type(n)] for n in numbers]))
@@ -95,7 +96,7 @@ def geometry(t: Tensor) -> tuple[tuple, tuple, int]:
     return t._aval.shape, v.strides, v.offset
 
 
-def sizes(args: tuple) -> tuple[int, ...]:
+def sizes(args: Any) -> tuple[int, ...]:
     """The sizes given as f(2, 3), f((2, 3)) or f(torch.Size)."""
     if len(args) == 1 and not isinstance(args[0], int):
         first = args[0]
@@ -116,7 +117,7 @@ def _index(n: Any) -> int:
         raise TypeError(f"expected int for a size, but got {type(n).__name__}") from None
 
 
-# -- view, reshape ------------------------------------------------------------------------------------------------------
+# -- view, reshape -----------------------------------------------------------------------------------------------------
 
 
 def view(self: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
@@ -148,7 +149,9 @@ def _check_view_arguments(shape: tuple) -> None:
     if shape and hasattr(type(shape[0]), "__index__"):
         return
     kinds = ", ".join(type(n).__name__ for n in shape)
-    why = f"      didn't match because some of the arguments have invalid types: (!{kinds}!)\n" if len(shape) == 1 else ""
+    why = (
+        f"      didn't match because some of the arguments have invalid types: (!{kinds}!)\n" if len(shape) == 1 else ""
+    )
     raise TypeError(
         f"view() received an invalid combination of arguments - got ({kinds}), but expected one of:\n"
         f" * (torch.dtype dtype)\n{why} * (tuple of ints size)\n{why}"
@@ -307,7 +310,8 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
         new = infer_size(sizes, shape[d])
     except RuntimeError:
         raise RuntimeError(
-            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {d} ({shape[d]}) in the input tensor"
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {d} ({shape[d]}) in the "
+            "input tensor"
         ) from None
     return view(input, (*shape[:d], *new, *shape[d + 1 :]))
 
@@ -317,7 +321,7 @@ def ravel(input: Tensor) -> Tensor:
     return reshape(input, (-1,))
 
 
-# -- permutations -------------------------------------------------------------------------------------------------------
+# -- permutations ------------------------------------------------------------------------------------------------------
 
 
 def _permuted(t: Tensor, dims: tuple[int, ...], label: str) -> Tensor:
@@ -339,8 +343,8 @@ def permute(input: Tensor, dims: Any) -> Tensor:
     n = input._aval.ndim
     if len(dims) != n:
         raise RuntimeError(
-            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering "
-            f"of dimensions i.e. input.dim() = {n} is not equal to len(dims) = {len(dims)}"
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions i.e. input.dim() = {n} is not equal to len(dims) = {len(dims)}"
         )
     wrapped = tuple([canonical_dim(d, n) for d in dims])
     if len(set(wrapped)) != n:
@@ -389,8 +393,8 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     n = input._aval.ndim
     if isinstance(source, int) is not isinstance(destination, int):
         raise TypeError(
-            "movedim() received an invalid combination of arguments: source and destination must both be an int or both be "
-            f"tuples of ints, got {type(source).__name__} and {type(destination).__name__}"
+            "movedim() received an invalid combination of arguments: source and destination must both be an int or "
+            f"both be tuples of ints, got {type(source).__name__} and {type(destination).__name__}"
         )
     s = (source,) if isinstance(source, int) else tuple(source)
     d = (destination,) if isinstance(destination, int) else tuple(destination)
@@ -461,7 +465,7 @@ def get_mT(self: Tensor) -> Tensor:
     return transpose(self, -2, -1)
 
 
-# -- sizes of one -------------------------------------------------------------------------------------------------------
+# -- sizes of one ------------------------------------------------------------------------------------------------------
 
 
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
@@ -546,7 +550,7 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
     return expand(input, size)
 
 
-# -- slices -------------------------------------------------------------------------------------------------------------
+# -- slices ------------------------------------------------------------------------------------------------------------
 
 
 def slice_view(
@@ -636,8 +640,8 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
             )
     if sum(parts) != shape[d]:
         raise RuntimeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {shape[d]} (input tensor's size at dimension {d}), but "
-            f"got split_sizes={parts}"
+            f"split_with_sizes expects split_sizes to sum exactly to {shape[d]} (input tensor's size at dimension "
+            f"{d}), but got split_sizes={parts}"
         )
     out, start = [], 0
     for i, n in enumerate(parts):
@@ -695,7 +699,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return tuple(select_view(input, d, k, label="UnbindBackward0", multi=True, nr=k) for k in range(shape[d]))
 
 
-# -- others -------------------------------------------------------------------------------------------------------------
+# -- others ------------------------------------------------------------------------------------------------------------
 
 
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
@@ -731,7 +735,8 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     count = (extent - size) // step + 1
     return make_view(
         self, ops.UNFOLD, (("dim", d), ("size", size), ("step", step)), (),
-        (*shape[:d], count, *shape[d + 1 :], size), (*strides[:d], strides[d] * step, *strides[d + 1 :], strides[d]), offset,
+        (*shape[:d], count, *shape[d + 1 :], size), (*strides[:d], strides[d] * step, *strides[d + 1 :], strides[d]),
+        offset,
     )  # fmt: skip
 
 
@@ -749,8 +754,8 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if 0 not in size else 0
     if last >= room and 0 not in size:
         raise RuntimeError(
-            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {item} requiring "
-            f"a storage size of {(last + 1) * item} are out of bounds for storage of size {room * item}"
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {item} "
+            f"requiring a storage size of {(last + 1) * item} are out of bounds for storage of size {room * item}"
         )
     base = _whole_storage(input)
     out = make_view(
@@ -768,7 +773,9 @@ def _whole_storage(t: Tensor) -> Tensor:
     base = t._base_tensor
     if base is None or base._view is not None:
         if base is not None and base._rg:
-            raise NotImplementedError("torchlike: as_strided of a view of a detached view or of a transposed-in-place base")
+            raise NotImplementedError(
+                "torchlike: as_strided of a view of a detached view or of a transposed-in-place base"
+            )
         base = alias_base(t)
     dtype = t._aval.dtype
     if base._aval.dtype is dtype:
@@ -819,7 +826,8 @@ def view_as_complex(input: Tensor) -> Tensor:
     dtype = input._aval.dtype
     if not dtype.is_floating_point:
         raise RuntimeError(
-            f"view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: {dtype.scalar_name}"
+            "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
+            f"{dtype.scalar_name}"
         )
     shape, strides, offset = geometry(input)
     if not shape:
@@ -848,7 +856,3 @@ def is_channels_last(t: Tensor) -> bool:
         return False
     order = [0, *range(2, n), 1]
     return is_row_major(tuple(shape[k] for k in order), tuple(strides[k] for k in order))
-
-
-def size_of(t: Tensor) -> Size:
-    return tuple.__new__(Size, t._aval.shape)
