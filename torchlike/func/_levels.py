@@ -24,9 +24,8 @@ from torchlike._src.core.aval import Aval
 from torchlike._src.engine import Value, host_array, record
 from torchlike._src.engine import direct as direct_engine
 from torchlike._src.ops.declare import Kernel, Pullback, RawOp
-from torchlike._src.tensor import call, composite_vmap
+from torchlike._src.tensor import composite_vmap
 from torchlike._src.tensor.call import record_taped
-from torchlike._src.tensor.composite_vmap import STACK
 from torchlike._src.tensor.tensor import Tensor, wrap
 
 recorder: Any = sys.modules["torchlike._src.engine.record"]
@@ -412,22 +411,6 @@ def shown(t: Tensor) -> str:
     return f"BatchedTensor(lvl={len(home_of(v))}, bdim=0, value=\n{inner}\n)"
 
 
-INPLACE = (
-    "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in "
-    "extra_args that has more elements than `self`. This happened due to `other` being vmapped over but `self` not "
-    "being vmapped over in a vmap. Please try to use out-of-place operators instead of inplace arithmetic. If said "
-    "operator is being called inside the PyTorch framework, please file a bug report instead."
-)
-
-
-def check_write(target: Tensor, value: Value) -> None:
-    """RuntimeError if what is written differs between samples that share the target."""
-    if STACK.levels:
-        held = levels_of(target._s.value)
-        if any(level not in held for level in levels_of(value)):
-            raise RuntimeError(INPLACE)
-
-
 def _install() -> None:
     """Let the recorder and printing know of batched values."""
     plain = Tensor.__repr__
@@ -441,7 +424,6 @@ def _install() -> None:
     Tensor.__repr__ = representation  # type: ignore[assignment, method-assign]
     recorder.direct_hook = run
     composite_vmap.enter, composite_vmap.leave, composite_vmap.is_batched = enter, leave, is_batched
-    call.write_check = check_write  # type: ignore[attr-defined]
 
 
 _install()

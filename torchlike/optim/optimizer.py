@@ -7,7 +7,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from copy import deepcopy
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 from torchlike._src.autograd.tape import RemovableHandle
 from torchlike._src.core import dtype as dtypes
@@ -113,6 +113,8 @@ class Optimizer:
 
     TypeError, ValueError: parameters that are no tensors, not leaves, in several groups, or none at all."""
 
+    OptimizerPreHook: TypeAlias = Callable[..., tuple[tuple[Any, ...], dict[str, Any]] | None]
+    OptimizerPostHook: TypeAlias = Callable[..., None]
     _optimizer_step_pre_hooks: OrderedDict[int, Callable]
     _optimizer_step_post_hooks: OrderedDict[int, Callable]
     _optimizer_state_dict_pre_hooks: OrderedDict[int, Callable]

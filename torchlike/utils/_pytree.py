@@ -516,8 +516,10 @@ def _decode(content: dict[str, Any]) -> TreeSpec:
 def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
     """A structure as JSON: [protocol, structure]. Protocol 1 is the only one."""
     if not isinstance(treespec, TreeSpec):
-        raise TypeError(f"treespec_dumps(treespec, protocol): Expected `treespec` to be an instance of TreeSpec but got "
-                        f"item of type {type(treespec)}.")  # fmt: skip
+        raise TypeError(
+            "treespec_dumps(treespec, protocol): Expected `treespec` to be an instance of TreeSpec but got item of "
+            f"type {type(treespec)}."
+        )
     if protocol not in (None, 1):
         raise ValueError(f"Unknown protocol {protocol}. Available protocols: [1]")
     return json.dumps((1, _encode(treespec)))

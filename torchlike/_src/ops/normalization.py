@@ -122,10 +122,11 @@ def _batch_norm_train(input: T, weight: TO, bias: TO, *, eps: float, rounded: bo
     n = jnp.asarray(x.size // max(x.shape[1], 1), x.dtype)
     mean = x.sum(axes) / n
     centred = x - _channel(mean, x.ndim)
-    var = (centred * centred).sum(axes) / n
+    total = (centred * centred).sum(axes)
+    var = total / n
     invstd = lax.rsqrt(var + jnp.asarray(eps, x.dtype))
     if rounded:
-        mean, invstd = _rounded(mean, input.dtype), _rounded(invstd, input.dtype)
+        mean, var, invstd = _half_statistics(mean, total, n, eps, input.dtype)
         centred = x - _channel(mean, x.ndim)
     scale = invstd if weight is None else invstd * full(weight)
     out = centred * _channel(scale, x.ndim)
@@ -138,6 +139,13 @@ def _rounded(a: Any, half: Any) -> Any:
     """float32 with a half type's precision, which XLA must not undo."""
     info = jnp.finfo(half)
     return lax.reduce_precision(a, info.nexp, info.nmant)
+
+
+def _half_statistics(mean: Any, squares: Any, n: Any, eps: float, half: Any) -> tuple[Any, Any, Any]:
+    """(mean, variance, 1/std) as PyTorch has them where it keeps sums of squares and results in a half type."""
+    var = _rounded(squares, half) / n
+    invstd = lax.rsqrt(_rounded(var, half) + jnp.asarray(eps, var.dtype))
+    return _rounded(mean, half), var, _rounded(invstd, half)
 
 
 def _eval_scale(running_var: Any, eps: float) -> Any:
@@ -372,17 +380,16 @@ def group_norm_grad_weight(g0: Any, input: Any, out1: Any, out2: Any, num_groups
     return (full(g0) * xhat).sum(_axes(input.ndim))
 
 
-def _group_norm_stats(
-    input: Any, weight: Any, bias: Any, num_groups: int, eps: float, rounded: bool = False
-) -> tuple:
+def _group_norm_stats(input: Any, weight: Any, bias: Any, num_groups: int, eps: float, rounded: bool = False) -> tuple:
     x = _grouped(full(input), num_groups)
     n = jnp.asarray(x.shape[2], x.dtype)
     mean = x.sum(2, keepdims=True) / n
     centred = x - mean
-    var = (centred * centred).sum(2, keepdims=True) / n
+    total = (centred * centred).sum(2, keepdims=True)
+    var = total / n
     rstd = lax.rsqrt(var + jnp.asarray(eps, x.dtype))
     if rounded:
-        mean, rstd = _rounded(mean, input.dtype), _rounded(rstd, input.dtype)
+        mean, var, rstd = _half_statistics(mean, total, n, eps, input.dtype)
         centred = x - mean
     out = (centred * rstd).reshape(input.shape)
     if weight is not None:

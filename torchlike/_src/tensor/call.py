@@ -203,10 +203,6 @@ def overlaps(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     return any(s == 0 and n > 1 for n, s in zip(shape, strides, strict=True))
 
 
-write_check: Any = None
-"""Set by torch.func: write_check(target, value) refuses writes of batched data into tensors that are not."""
-
-
 def write(target: Tensor, new: Tensor, *, fit: bool = True) -> Tensor:
     """Replace the data of `target` by that of `new`, history included: the one door of every in-place operation.
 
@@ -216,8 +212,6 @@ def write(target: Tensor, new: Tensor, *, fit: bool = True) -> Tensor:
     if fit and new._aval is not aval:
         new = apply(COPY_INTO, (("aval", aval),), (new,))
     value = new._read()
-    if write_check is not None:
-        write_check(target, value)
     storage = target._s
     view = target._view
     if view is None:

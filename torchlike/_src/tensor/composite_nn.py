@@ -204,8 +204,11 @@ def scaled_dot_product_attention(
 
     A bool mask keeps where True. `is_causal` masks keys after the query's position. `enable_gqa` lets several query
     heads share a key and value head. scale defaults to 1 / sqrt(E)."""
-    if dropout_p > 0.0 and query.dtype.itemsize == 2 and not enable_gqa:
-        return _attention_by_parts(query, key, value, attn_mask, float(dropout_p), is_causal, scale)
+    if dropout_p > 0.0 and query.dtype.itemsize == 2:  # PyTorch's path with dropout works in float32
+        if attn_mask is not None and attn_mask.dtype != torch.bool:
+            attn_mask = attn_mask.float()
+        q, k, v = query.float(), key.float(), value.float()
+        return scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal, scale, enable_gqa).to(query.dtype)
     keep = None
     if dropout_p > 0.0:
         batch = query.shape[:-2] if enable_gqa else broadcast_shapes(tuple(query.shape[:-2]), tuple(key.shape[:-2]))
@@ -223,26 +226,6 @@ def scaled_dot_product_attention(
         enable_gqa=bool(enable_gqa),
     )
     return out[0]
-
-
-def _attention_by_parts(
-    query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float, is_causal: bool, scale: float | None
-) -> Any:
-    """Attention of half types with dropout: PyTorch runs it one operation after the other, each rounding."""
-    if is_causal:
-        if attn_mask is not None:
-            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
-        attn_mask = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool, device=query.device).tril()
-    if attn_mask is not None and attn_mask.dtype == torch.bool:
-        attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill(attn_mask.logical_not(), -math.inf)
-    factor = math.sqrt(1 / math.sqrt(query.shape[-1]) if scale is None else abs(scale))
-    scores = torch.matmul(query * (factor if scale is None or scale >= 0 else -factor), (key * factor).transpose(-2, -1))
-    if attn_mask is not None:
-        scores = scores + attn_mask
-    weights = torch.softmax(scores, -1)
-    if attn_mask is not None:  # a row that is masked everywhere
-        weights = weights.masked_fill((scores == -math.inf).all(-1, keepdim=True), 0.0)
-    return torch.matmul(F.dropout(weights, dropout_p), value)
 
 
 # -- dropout --------------------------------------------------------------------------------------------------

@@ -4,9 +4,13 @@ XLA chooses its own kernels, and all of them compute the same: a choice made her
 
 import contextlib
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
-__all__ = ["WARN_FOR_UNFUSED_KERNELS", "SDPBackend", "sdpa_kernel"]
+__all__ = [
+    "WARN_FOR_UNFUSED_KERNELS", "SDPBackend", "activate_flash_attention_impl", "current_flash_attention_impl",
+    "list_flash_attention_impls", "register_flash_attention_impl", "restore_flash_attention_impl", "sdpa_kernel",
+]  # fmt: skip
 
 WARN_FOR_UNFUSED_KERNELS = False
 
@@ -57,3 +61,30 @@ def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = Fa
         yield {}
     finally:
         _Chosen.backends = before
+
+
+# -- PyTorch's registry of flash attention kernels for CUDA -----------------------------------------------------
+
+
+def list_flash_attention_impls() -> list[str]:
+    """The names of replaceable kernels: none, XLA chooses."""
+    return []
+
+
+def current_flash_attention_impl() -> str | None:
+    """The kernel that was activated: none."""
+    return None
+
+
+def activate_flash_attention_impl(impl: str) -> None:
+    """NotImplementedError: kernels are XLA's choice."""
+    raise NotImplementedError("torchlike: torch.nn.attention.activate_flash_attention_impl")
+
+
+def register_flash_attention_impl(impl: str, *, register_fn: Callable[..., Any]) -> None:
+    """NotImplementedError: kernels are XLA's choice."""
+    raise NotImplementedError("torchlike: torch.nn.attention.register_flash_attention_impl")
+
+
+def restore_flash_attention_impl(_raise_warn: bool = True) -> None:
+    """Undo an activation, of which there can be none."""

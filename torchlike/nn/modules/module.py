@@ -4,7 +4,7 @@ import inspect
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from torchlike._src.tensor.boundary import enter_module
 from torchlike._src.tensor.namespace import torch
@@ -103,6 +103,7 @@ class Module(Conversion, StateDict, HookMethods):
     """
 
     dump_patches: bool = False
+    T_destination = TypeVar("T_destination", bound=dict[str, Any])
     call_super_init: bool = False
     training: bool
     _compiled_call_impl: Callable | None = None
