@@ -223,11 +223,15 @@ def _attention(
             scores = jnp.where(attn_mask, scores, jnp.asarray(-jnp.inf, scores.dtype))
         else:
             scores = scores + attn_mask.astype(scores.dtype)
-    p = _safe_softmax(scores, masked=is_causal or attn_mask is not None).astype(query.dtype)
+    e, total = _softmax_parts(scores, masked=is_causal or attn_mask is not None)
+    p = (e / total).astype(query.dtype)
+    if keep is None and query.dtype.name in HALF:  # as PyTorch's flash kernel: weights are rounded before the division
+        return (_batch_dot(e.astype(query.dtype), v, 1, 0, wide=True) / total).astype(query.dtype), p
     return _batch_dot(_dropped(p, keep, dropout_p), v, 1, 0), p
 
 
-def _safe_softmax(scores: Any, masked: bool) -> Any:
+def _softmax_parts(scores: Any, masked: bool) -> tuple[Any, Any]:
+    """(exponentials, their sums): numerator and denominator of the softmax over the last dim."""
     top = scores.max(-1, keepdims=True)
     if masked:  # a row of nothing but -inf: exp(-inf - 0) / max(0, tiny) = 0
         top = jnp.where(jnp.isfinite(top) | (top != top), top, jnp.zeros((), top.dtype))
@@ -235,4 +239,4 @@ def _safe_softmax(scores: Any, masked: bool) -> Any:
     total = e.sum(-1, keepdims=True)
     if masked:
         total = jnp.where(total == 0, jnp.ones((), total.dtype), total)
-    return e / total
+    return e, total
