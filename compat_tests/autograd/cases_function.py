@@ -314,8 +314,6 @@ def case_double_backward(torch):
 
 @case
 def case_once_differentiable(torch):
-    from torch.autograd.function import once_differentiable as decorate  # noqa: F401 - the module under test is found below
-
     once = torch.autograd.function.once_differentiable
     f = make(torch, lambda ctx, x: x**2, once(lambda ctx, g: g * 2))
     x = leaf(torch)

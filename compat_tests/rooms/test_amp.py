@@ -10,10 +10,12 @@ from torchlike._src.tensor.call import Autocast
 record = sys.modules["torchlike._src.engine.record"]
 
 
-def _programs(node: Any) -> Iterator[Any]:
-    yield from node.programs
-    for child in node.children.values():
-        yield from _programs(child)
+def _programs(root: Any) -> Iterator[Any]:
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        yield from node.programs
+        stack.extend(node.children.values())
 
 
 def test_a_step_with_a_scaler_is_one_program() -> None:

@@ -94,6 +94,22 @@ def test_the_tree_is_bounded(monkeypatch: Any):
     assert torch.stats()["nodes"] == nodes_in_tree()
 
 
+def test_a_large_recent_trace_does_not_keep_loops_from_compiling(monkeypatch: Any):
+    x = torch.randn(5, 3)
+    y = x
+    for _ in range(400):
+        y = y * 1.01 + 0.1
+    y.sum().item()
+    monkeypatch.setattr(FLUSH, "MAX_NODES", 300)
+    step = training(6, x)
+    for _ in range(6):
+        step()
+    before = torch.stats()
+    step()
+    assert torch.stats()["launches"] == before["launches"] + 1
+    assert torch.stats()["nodes"] == before["nodes"] <= 300
+
+
 def test_programs_are_bounded(monkeypatch: Any):
     monkeypatch.setattr(PROGRAM, "MAX_PROGRAMS", 6)
     monkeypatch.setenv("TORCHLIKE_CACHE_DIR", "")

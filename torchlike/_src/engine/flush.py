@@ -262,7 +262,8 @@ def flush_all(reason: str = "synchronise") -> None:
 
 
 def prune() -> None:
-    """Forget the traces that were used longest ago, with their programs, until half the tree is left."""
+    """Forget the traces that were used longest ago, with their programs, until at most half of MAX_NODES is left: a tree
+    that stays large would be searched at every flush, and forget before it can see a loop."""
     ends = []
     stack = [record.ROOT]
     while stack:
@@ -271,7 +272,6 @@ def prune() -> None:
             ends.append(n.used)
         stack.extend(n.children.values())
     ends.sort()
-    horizon = ends[len(ends) // 2] if ends else 0
     live_paths = {t.node for t in record.TRACES}
     keep: set = set()
     for end in live_paths:
@@ -279,7 +279,11 @@ def prune() -> None:
         while at is not None:
             keep.add(at)
             at = at.parent
-    stats.COUNTS["nodes"] = _sweep(record.ROOT, horizon, keep)
+    for tenth in (5, 8, 9, 10):
+        horizon = ends[len(ends) * tenth // 10] if ends and tenth < 10 else _tick
+        stats.COUNTS["nodes"] = _sweep(record.ROOT, horizon, keep)
+        if stats.COUNTS["nodes"] <= MAX_NODES // 2:
+            break
     _sites.clear()  # they name nodes by id
 
 

@@ -235,9 +235,9 @@ MAX_PROGRAMS = 1000
 
 
 def _forget_programs() -> None:
-    """Drop the half of the programs whose paths were taken longest ago."""
+    """Drop the programs whose paths were taken longest ago, until half of MAX_PROGRAMS are left."""
     by_age = sorted(PROGRAMS.items(), key=lambda item: item[1].used)
-    for program, node in by_age[: len(by_age) // 2]:
+    for program, node in by_age[: len(by_age) - MAX_PROGRAMS // 2]:
         node.programs = [p for p in node.programs if p is not program]
         del PROGRAMS[program]
 
