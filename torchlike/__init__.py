@@ -4,11 +4,20 @@ python -m torchlike train.py        run an unchanged PyTorch script
 import torchlike as torch           or use it by name
 """
 
+import gc as _gc
+
 from torchlike._src.alias import install, launching, uninstall
 
 if not launching():  # `python -m torchlike` imports JAX only if the script imports torch
-    from torchlike._namespace import *
-    from torchlike._namespace import __version__
+    # A collection in the middle of importing looks through all that JAX has made, for nothing: a third of the time.
+    _collecting = _gc.isenabled()
+    _gc.disable()
+    try:
+        from torchlike._namespace import *
+        from torchlike._namespace import __version__
+    finally:
+        if _collecting:
+            _gc.enable()
 
     _LAZY = ("distributions", "func", "hub", "jit", "onnx", "profiler", "serialization", "testing")
 

@@ -262,8 +262,9 @@ def flush_all(reason: str = "synchronise") -> None:
 
 
 def prune() -> None:
-    """Forget the traces that were used longest ago, with their programs, until at most half of MAX_NODES is left: a tree
-    that stays large would be searched at every flush, and forget before it can see a loop."""
+    """Forget the traces that were used longest ago, with their programs, until at most half of MAX_NODES is left.
+
+    A tree that stays large would be searched at every flush, and forget before it can see a loop."""
     ends = []
     stack = [record.ROOT]
     while stack:

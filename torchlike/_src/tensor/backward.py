@@ -148,13 +148,21 @@ def tensor_backward(
 
 def grad(
     outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-    allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False,
+    only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False,
+    materialize_grads: bool = False,
 ) -> tuple:  # fmt: skip
     """The gradients of `outputs` with respect to `inputs`, returned instead of accumulated.
 
     grad_outputs: one for each output; None for one of one element. is_grads_batched: they have one more dimension in
     front, and so have the results. allow_unused: None for an input that was not used instead of an error;
-    materialize_grads: zeros for it."""
+    materialize_grads: zeros for it. only_inputs: deprecated and ignored, as in PyTorch, which warns."""
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other "
+            "parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
