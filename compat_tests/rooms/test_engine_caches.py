@@ -190,6 +190,28 @@ def test_the_second_process_loads(filled: Any):
     assert second == (first[0], 0, first[1], first[3])
 
 
+FACTORS = """
+    import torchlike as torch
+    torch.manual_seed(0)
+    a = torch.randn(40, 40)
+    a = a @ a.T + 40 * torch.eye(40)
+    for _ in range(6):
+        x = torch.linalg.cholesky(a)
+        y = torch.linalg.solve(a, x).tanh().exp().sum()
+        loss = torch.linalg.qr(x)[0].abs().sum() + torch.linalg.eigvalsh(a).sum() + torch.linalg.svdvals(a).sum() + y
+        loss.item()
+    s = torch.stats()
+    print(loss.item().hex(), int(s["compiles"]), int(s["disk_hits"]), int(s["launches"]))
+    """
+
+
+def test_programs_that_call_lapack(tmp_path: pathlib.Path):
+    # The second process once jumped into a LAPACK that JAX had not looked up there.
+    first = finish(start(tmp_path, FACTORS))
+    assert first[1] >= 1, "this test needs a compiled program"
+    assert finish(start(tmp_path, FACTORS))[0] == first[0]
+
+
 def test_entries_are_private(filled: Any):
     folder, _ = filled
     for path in entries(folder):
