@@ -385,8 +385,8 @@ def save(key: str | None, executable: Any) -> None:
     if key is None or folder is None:
         return
     try:
-        # A program that calls LAPACK holds addresses that JAX looks up while it traces: loaded without tracing in another
-        # process, it would jump to nowhere.
+        # A program that calls LAPACK holds addresses that JAX looks up while it traces: loaded without tracing in
+        # another process, it would jump to nowhere.
         if any(name in executable.as_text() for name in ("lapack", "blas_")):
             return
         from jax.experimental.serialize_executable import serialize
