@@ -162,10 +162,13 @@ def named(node: Any) -> Any:
     return node
 
 
+BOTH = 2
+
+
 class GradPlan:
     """What a kernel's node needs to know, for one choice of operands that need a gradient. Made once per kernel."""
 
-    __slots__ = ("count", "inputs", "kernel", "label", "need", "outputs", "pull", "saves", "whole")
+    __slots__ = ("count", "inputs", "kernel", "label", "need", "only", "outputs", "pull", "saves", "whole")
 
     def __init__(self, kernel: Any, need: tuple[bool, ...], label: str | None = None) -> None:
         self.kernel = kernel
@@ -174,6 +177,8 @@ class GradPlan:
         self.inputs, self.outputs = kernel.plan(need)
         self.saves = bool(self.inputs or self.outputs)
         self.count = len(self.inputs) + len(self.outputs)
+        self.only = {(0,): 0, (1,): 1, (0, 1): BOTH}.get(self.inputs) if not self.outputs else None
+        """Operand 0 or 1, or BOTH, if nothing else is saved: the usual cases have their own lines in generated code."""
         self.pull = pullback(kernel, need, (True,) * len(kernel.outs))
         self.whole = not kernel.op.linear and len(kernel.outs) > 1 and bool(_untaken(kernel))
         """Some result has a gradient that the rules do not take (statistics that a norm keeps for its backward). The

@@ -263,7 +263,16 @@ def hot_body(declared: Op) -> list[str] | None:
         second = f"({n[-1]} if not _tensor else _v1)" if number else "_v1"
         storage = f"({n[1]} if _tensor else None)" if number else n[-1]
         if two:
-            body += [f"        else: _g.saved = save(_plan, ({n[0]}, {storage}), (_v0, {second}), _s)"]
+            tensor = "_tensor and " if number else ""
+            body += [
+                f"        elif _plan.only == 1 and {tensor}not {n[1]}._is_inference:",
+                f"            _s1 = {n[1]}._s",
+                "            _g.saved = ((_v1, _s1, _s1.version),)",
+                f"        elif _plan.only == 2 and {tensor}not {n[0]}._is_inference and not {n[1]}._is_inference:",
+                f"            _s0 = {n[0]}._s; _s1 = {n[1]}._s",
+                "            _g.saved = ((_v0, _s0, _s0.version), (_v1, _s1, _s1.version))",
+                f"        else: _g.saved = save(_plan, ({n[0]}, {storage}), (_v0, {second}), _s)",
+            ]
         else:
             body += [
                 "        elif _plan.inputs:",
