@@ -120,7 +120,8 @@ def _gradients(outputs: Sequence, inputs: Sequence, weights: Sequence, create: b
     pairs = [(o, w) for o, w in zip(outputs, weights, strict=True) if o._rg]
     if not pairs:
         return [None] * len(inputs)
-    return list(backward.grad([o for o, _ in pairs], inputs, [w for _, w in pairs], keep, create, True))
+    found = backward.grad([o for o, _ in pairs], inputs, [w for _, w in pairs], keep, create, allow_unused=True)
+    return list(found)
 
 
 def _filled(grads: Sequence, like: Sequence) -> list:
