@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import multiprocessing
 import os
 import queue
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -34,6 +36,14 @@ def run(code: str, timeout: float = 120, **env: str) -> str:
     return done.stdout
 
 
+def stacks() -> str:
+    """Where every thread stands."""
+    with tempfile.TemporaryFile("w+") as file:
+        faulthandler.dump_traceback(file)
+        file.seek(0)
+        return file.read()
+
+
 def in_threads(*works: Callable[[], Any]) -> list[Any]:
     """Run at the same time; the results, or the first error."""
     results: list[Any] = [None] * len(works)
@@ -53,7 +63,7 @@ def in_threads(*works: Callable[[], Any]) -> list[Any]:
             t.start()
         for t in threads:
             t.join(60)
-            assert not t.is_alive(), "a deadlock"
+            assert not t.is_alive(), "a deadlock\n" + stacks()
     finally:
         sys.setswitchinterval(interval)
     if errors:
