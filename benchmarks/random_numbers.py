@@ -2,9 +2,10 @@
 
     python benchmarks/random_numbers.py [--quick] [--only PATTERN] [--json FILE]
 
-Microseconds per call and their ratio (medians over repeats of the fastest of a few calls). What is drawn is the same
-to the bit, and so is the state afterwards. `step` trains eight linear layers on (8, 128, 256), with and without
-dropout between them: the difference is what dropout costs inside a training step, the drawing of its masks included.
+Microseconds per call and their ratio (medians over repeats); with --cpu, of processor time instead of the clock's.
+What is drawn is the same to the bit, and so is the state afterwards. `step` trains eight linear layers on
+(8, 128, 256), with and without dropout between them: the difference is what dropout costs inside a training step, the
+drawing of its masks included.
 """
 
 import argparse
@@ -49,11 +50,14 @@ def cases():
         calls = max(1, min(500, 10**6 // n))
         out[f"rand {n}"] = calls, lambda t, n=n: lambda: t.rand(n)
         out[f"randn {n}"] = calls, lambda t, n=n: lambda: t.randn(n)
-    for n in (100, 60_000):
+    for n in (100, 1000, 60_000, 10**6):
         out[f"randperm {n}"] = max(1, 10**5 // n), lambda t, n=n: lambda: t.randperm(n)
     out["randint 10^6"] = 2, lambda t: lambda: t.randint(0, 10, (10**6,))
     out["bernoulli_ 10^6"] = 2, lambda t: lambda x=t.empty(10**6): x.bernoulli_(0.3)  # noqa: B008 - made before the clock starts
     out["exponential_ 10^6"] = 2, lambda t: lambda x=t.empty(10**6): x.exponential_()  # noqa: B008
+    out["multinomial (64, 100), 1"] = 20, lambda t: lambda w=t.ones(64, 100): t.multinomial(w, 1)  # noqa: B008
+    out["multinomial 100, 64 of them"] = 100, lambda t: lambda w=t.ones(100): t.multinomial(w, 64, True)  # noqa: B008
+    out["poisson 1000"] = 5, lambda t: lambda x=t.full((1000,), 4.0): t.poisson(x)  # noqa: B008
     out["nn.Linear(1024, 1024)"] = 1, lambda t: lambda: t.nn.Linear(1024, 1024)
     for n in (10**4, 10**5, 10**6, 10**7):
         calls = max(1, 10**5 // n)
@@ -66,11 +70,11 @@ def cases():
     return out
 
 
-def timed(call, calls):
-    start = time.perf_counter()
+def timed(call, calls, clock):
+    start = clock()
     for _ in range(calls):
         call()
-    return (time.perf_counter() - start) / calls * 1e6
+    return (clock() - start) / calls * 1e6
 
 
 def main():
@@ -78,6 +82,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="three repeats instead of nine")
     parser.add_argument("--only", default="", help="names that contain this")
     parser.add_argument("--jax-random", action="store_true", help="torchlike.config.jax_random = True")
+    parser.add_argument("--cpu", action="store_true", help="processor time, for a machine that others use, too")
     parser.add_argument("--json", type=Path, help="write what was measured to this file")
     options = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
@@ -99,7 +104,8 @@ def main():
         for call in both:
             for _ in range(4):
                 call()
-        rows = [[timed(call, calls) for call in both] for _ in range(3 if options.quick else 9)]
+        clock = time.process_time if options.cpu else time.perf_counter
+        rows = [[timed(call, calls, clock) for call in both] for _ in range(3 if options.quick else 9)]
         theirs, ours = (statistics.median(r[k] for r in rows) for k in (0, 1))
         ratio = statistics.median(b / a for a, b in rows)
         found[name] = {"torch": theirs, "torchlike": ours, "ratio": ratio}

@@ -5,6 +5,7 @@ import torchlike as torch           or use it by name
 """
 
 import gc as _gc
+import sys as _sys
 
 from torchlike._src.alias import install, launching, uninstall
 
@@ -19,10 +20,21 @@ if not launching():  # `python -m torchlike` imports JAX only if the script impo
         if _collecting:
             _gc.enable()
 
-    _LAZY = ("distributions", "func", "hub", "jit", "onnx", "profiler", "serialization", "testing")
+    # Imported when first named: `import torch` stays quick.
+    _LAZY = (
+        "_C", "__config__", "_dynamo", "_inductor", "_tensor", "_tensor_str", "accelerator", "ao", "compiler", "cpu",
+        "distributed", "distributions", "export", "func", "functional", "futures", "fx", "hub", "jit", "library", "mps",
+        "mtia", "multiprocessing", "onnx", "ops", "overrides", "profiler", "quantization", "quasirandom",
+        "serialization", "sparse", "storage", "testing", "torch_version", "xpu",
+    )  # fmt: skip
+
+    _ELSEWHERE = {
+        "DispatchKey": "_C", "DispatchKeySet": "_C", "Future": "futures", "PyTorchFileReader": "_C",
+        "PyTorchFileWriter": "_C", "ScriptFunction": "jit", "ScriptModule": "jit",
+    }  # fmt: skip
 
     def __getattr__(name: str):  # its result is Any; written out, mypy cannot resolve it in the cycle of imports
-        if name in _LAZY:  # imported when first named: `import torch` stays quick
+        if name in _LAZY:
             import importlib
 
             try:
@@ -30,6 +42,10 @@ if not launching():  # `python -m torchlike` imports JAX only if the script impo
             except ModuleNotFoundError as e:
                 if e.name != f"{__name__}.{name}":
                     raise
+        if name in _ELSEWHERE:
+            return getattr(__getattr__(_ELSEWHERE[name]), name)
+        if name == "torch":  # as PyTorch's own package has
+            return _sys.modules[__name__]
         reason = "" if name.startswith("_") else " (torchlike does not have it, or not yet)"
         raise AttributeError(f"module 'torch' has no attribute '{name}'{reason}")
 

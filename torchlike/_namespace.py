@@ -5,7 +5,6 @@ from collections.abc import Callable as _Callable
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from torchlike._src.alias import TORCH_VERSION as __version__
 from torchlike._src.engine import direct_mode
 from torchlike._src.engine.report import text as report
 from torchlike._src.engine.stats import counts as stats
@@ -13,6 +12,7 @@ from torchlike._src.tensor import assemble as _assemble
 from torchlike._src.tensor import publicmods as _publicmods
 from torchlike._src.tensor.devices import synchronize
 from torchlike._src.tensor.namespace import names as _names
+from torchlike.torch_version import __version__
 
 globals().update(_names("torch"))
 # The public packages below begin with `import torchlike as torch` and read names while they load.
@@ -35,6 +35,7 @@ from torchlike import (  # noqa: E402
     utils,
     version,
 )
+from torchlike.amp import GradScaler  # noqa: E402
 from torchlike.serialization import load, save  # noqa: E402
 
 
@@ -53,6 +54,24 @@ def vmap(
 
 vmap.__module__ = "torch.func"
 
+
+def compile(
+    model: _Callable | None = None, *, fullgraph: _Any = False, dynamic: _Any = None,
+    backend: str | _Callable = "inductor", mode: str | None = None, options: dict[str, _Any] | None = None,
+    name: str | None = None, disable: _Any = False, recompile_limit: _Any = None,
+    isolate_recompiles: _Any = False, shapes_spec: _Any = None,
+) -> _Any:  # fmt: skip
+    """A function itself, a module in a module that calls it and whose names begin with "_orig_mod.", as PyTorch's do:
+    every step is compiled anyway. Arguments are checked and have no effect; without `model`, a decorator.
+
+    RuntimeError: an unknown mode or backend, mode and options together. NotImplementedError: a function as backend."""
+    from torchlike._dynamo.eval_frame import compiled
+
+    return compiled(model, fullgraph, dynamic, backend, mode, options, disable, shapes_spec)
+
+
+compile.__module__ = "torch"
+
 if _TYPE_CHECKING:  # the classes that hints name; the functions are generated
     from torchlike._src.core.device import device as device
     from torchlike._src.core.dtype import dtype as dtype
@@ -63,5 +82,5 @@ else:  # type checkers read the imports; of an `__all__` that is computed, nothi
     __all__ = [n for n in globals() if not n.startswith("_")] + ["__version__"]
 _: _Any = (
     direct_mode, report, stats, synchronize, _assemble, amp, autograd, backends, cuda, nn, optim, random, return_types,
-    types, utils, version, masked, serialization, signal, load, save,
+    types, utils, version, masked, serialization, signal, load, save, GradScaler,
 )  # fmt: skip

@@ -1,9 +1,9 @@
 """torchlike's own settings.
 
-jax_random (bool, default False; environment TORCHLIKE_JAX_RANDOM=1): `rand`, `randn`, `uniform_`, `normal_`,
-`bernoulli` with a number, `exponential_` and all dropouts draw from JAX's threefry generator inside the compiled
-program, instead of PyTorch's stream on the host. Seeds, saved states and `generator=` keep working and runs repeat;
-the numbers are not PyTorch's. Worth it for very large tensors, above all on an accelerator.
+jax_random (bool, default False; environment TORCHLIKE_JAX_RANDOM=1): random functions and dropouts draw from JAX's
+threefry generator inside the compiled program, instead of PyTorch's stream on the host (data loaders stay on that).
+Seeds, saved states and `generator=` keep working and runs repeat; the numbers are not PyTorch's. Worth it for very
+large tensors, above all on an accelerator.
 
 >>> import torchlike as torch
 >>> from torchlike import config

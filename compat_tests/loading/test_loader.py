@@ -2,7 +2,11 @@
 
 import gc
 import multiprocessing
+import os
+import random
+import signal
 import time
+import warnings
 from typing import Any
 
 import pytest
@@ -83,3 +87,56 @@ def test_results_that_cannot_be_pickled_are_errors() -> None:
 def test_spawn() -> None:
     loader = data.DataLoader(Rows(), 400, num_workers=1, multiprocessing_context="spawn")
     assert [len(i) for _, i in loader] == [400, 400, 200]
+
+
+class Unsteady(data.Dataset):
+    """Computes on tensors from before the fork, fails or dies at random."""
+
+    def __init__(self, failing: float, dying: float) -> None:
+        self.x = torch.arange(120.0).reshape(30, 4)
+        self.pending = self.x * 2 + 1
+        self.weight = torch.ones(4, requires_grad=True)
+        self.failing, self.dying = failing, dying
+
+    def __getitem__(self, i: int) -> Any:
+        chance = random.random()
+        if chance < self.failing:
+            raise ValueError(f"bad {i}")
+        if chance > 1 - self.dying:
+            os.kill(os.getpid(), signal.SIGKILL)
+        with torch.no_grad():
+            rows = torch.stack([self.x[i], self.pending[i]]).clamp(min=1)
+            padded = torch.nn.functional.pad(rows.sort(0)[0].mean(0, keepdim=True), (1, 1))
+        return padded, (self.weight * self.x[i]).sum().detach(), i
+
+    def __len__(self) -> int:
+        return 30
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_workers_that_fail_and_die_never_hang(seed: int) -> None:
+    rng = random.Random(seed)
+    for how in ("steady", "failing", "dying", "killed", "broken off"):
+        dataset = Unsteady(0.05 * (how == "failing"), 0.05 * (how == "dying"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # fewer processors than workers
+            loader = data.DataLoader(dataset, rng.choice([1, 4]), shuffle=True, num_workers=4)
+        got = 0
+        try:
+            batches = iter(loader)
+            if how == "killed":
+                os.kill(rng.choice(batches._workers).process.pid, signal.SIGKILL)
+            for padded, _, indices in batches:
+                assert padded.shape[1:] == (1, 6)
+                got += len(indices)
+                if how == "broken off" and rng.random() < 0.3:
+                    break
+            else:
+                assert got == 30 and how != "killed"
+        except ValueError as error:
+            assert how == "failing" and "Caught ValueError in DataLoader worker process" in str(error)
+        except RuntimeError as error:
+            assert how in ("dying", "killed") and "DataLoader worker (pid" in str(error)
+        batches = None
+        gc.collect()
+        assert not multiprocessing.active_children()

@@ -145,6 +145,39 @@ def case_history(torch):
     return [found, type(view.grad_fn).__name__, torch.rand_like(x).requires_grad, torch.multinomial(x, 1).requires_grad]
 
 
+@case(rtol=1e-4, atol=1e-12)
+def case_derivatives(torch):
+    """Gamma draws move with their shape; what PyTorch has no derivative of raises when asked for it."""
+    x = torch.tensor([0.5, 2.0, 0.03], requires_grad=True)
+    y = torch._standard_gamma(x)
+    (gradient,) = torch.autograd.grad((y * torch.tensor([1.0, 2.0, 3.0])).sum(), x)
+    found = [type(y.grad_fn).__name__, gradient]
+    for call in (lambda: torch._sample_dirichlet(x), lambda: torch.binomial(torch.full((3,), 5.0), x.clamp(0, 1))):
+        y = call()
+        found += [y.grad_fn.name(), y.requires_grad]
+        try:
+            torch.autograd.grad(y.sum(), x)
+        except RuntimeError as error:
+            found.append(str(error))
+    return found
+
+
+@case
+def case_truncated_normals_of_views(torch):
+    views = {
+        "transposed": lambda: torch.empty(12, 5).t(),
+        "permuted": lambda: torch.empty(2, 3, 4, dtype=torch.float64).permute(2, 0, 1),
+        "sliced": lambda: torch.empty(6, 9)[:, 1:5],
+        "half": lambda: torch.empty(5, 4, dtype=torch.bfloat16).t(),
+    }
+    found = {}
+    for name, view in views.items():
+        for bounds in ((0.0, 1.0, -1.0, 1.0), (0.0, 1.0, 1.0, 2.0)):
+            torch.manual_seed(4)
+            found[f"{name} {bounds}"] = [torch.nn.init.trunc_normal_(view(), *bounds), digest(torch.get_rng_state())]
+    return found
+
+
 @case
 def case_generators(torch):
     g = torch.Generator().manual_seed(5)
@@ -210,7 +243,8 @@ def case_dropouts(torch):
         lambda: F.dropout1d(x[0], 0.3), lambda: F.dropout2d(x[None], 0.3), lambda: F.dropout3d(x[None, None], 0.3),
         lambda: F.alpha_dropout(x, 0.3, True), lambda: F.feature_alpha_dropout(x, 0.3, True),
         lambda: torch.dropout_(x.clone(), 0.3, True), lambda: torch.native_dropout(x, 0.3, True)[1],
-        lambda: torch.native_dropout(x, 1.0, True)[1], lambda: torch.feature_dropout(x, 0.3, True),
+        lambda: torch.native_dropout(x, 1.0, True)[1], lambda: torch.native_dropout(x[:0].half(), 0.3, True)[1],
+        lambda: torch.native_dropout(x, 0.3, False)[1], lambda: torch.feature_dropout(x, 0.3, True),
         lambda: F.rrelu(x, training=True), lambda: F.rrelu(x, 0.3, 0.1, True), lambda: torch.rrelu(x, 0.1, 0.3, True),
         lambda: torch.rrelu(x, 0.1, 0.3, True, generator=torch.Generator().manual_seed(5)),
     ]  # fmt: skip

@@ -1,6 +1,7 @@
 """Random programs of random calls: the same Python numbers choose the same calls on any module called `torch`."""
 
 import hashlib
+import importlib
 import math
 import random
 from collections.abc import Callable, Iterator
@@ -85,6 +86,19 @@ def randn_of_a_size(torch: Any, rnd: random.Random, g: Any) -> Any:
 
 
 @step
+def many(torch: Any, rnd: random.Random, g: Any) -> Any:
+    """Enough to use words that were made ahead of their use, and to cross from some of them to the next."""
+    n = rnd.choice((5000, 16380, 20001, 65520))
+    return rnd.choice((
+        lambda: torch.rand(n, generator=g), lambda: torch.randn(n, generator=g),
+        lambda: torch.empty(n).normal_(0.3, 1.7, generator=g), lambda: torch.empty(n).normal_(0, 0.02, generator=g),
+        lambda: torch.empty(n, dtype=torch.bfloat16).normal_(generator=g), lambda: torch.randperm(n, generator=g),
+        lambda: torch.empty(n).bernoulli_(0.3, generator=g), lambda: torch.randint(10, (n,), generator=g),
+        lambda: torch.nn.functional.dropout(torch.ones(n), 0.1), lambda: torch.empty(n).exponential_(generator=g),
+    ))()  # fmt: skip
+
+
+@step
 def randint(torch: Any, rnd: random.Random, g: Any) -> Any:
     dtype = dtype_of(torch, rnd, ("int64", "int32", "int16", "float32", "bfloat16"))
     low = rnd.choice((0, -5, -100))
@@ -145,9 +159,11 @@ def normal_(torch: Any, rnd: random.Random, g: Any) -> Any:
 @step
 def random_(torch: Any, rnd: random.Random, g: Any) -> Any:
     x = place(torch, rnd, dtype_of(torch, rnd, (*FLOATS, *INTEGERS)))
-    way = rnd.choice(("all", "to", "between"))
+    way = rnd.choice(("all", "to", "between", "from"))
     if way == "all":
         return x.random_(generator=g)
+    if way == "from" and x.dtype != torch.bool:
+        return x.random_(**{"from": 3, "to": None}, generator=g)
     return x.random_(2, generator=g) if way == "to" else x.random_(0, 2, generator=g)
 
 
@@ -180,7 +196,11 @@ def other_fills(torch: Any, rnd: random.Random, g: Any) -> Any:
 @step
 def bernoulli(torch: Any, rnd: random.Random, g: Any) -> Any:
     p = ramp(torch, rnd, 0, 1, dtype_of(torch, rnd))
-    return [torch.bernoulli(p, generator=g), torch.bernoulli(p, 0.3, generator=g)]
+    out = torch.empty(p.shape, dtype=p.dtype)
+    return [
+        torch.bernoulli(p, generator=g), torch.bernoulli(p, 0.3, generator=g), p.bernoulli(0.6),
+        torch.bernoulli(p, out=out, generator=g),
+    ]  # fmt: skip
 
 
 @step
@@ -208,6 +228,12 @@ def rates(torch: Any, rnd: random.Random, g: Any) -> Any:
     ]
 
 
+@close
+def dirichlet(torch: Any, rnd: random.Random, g: Any) -> Any:
+    """PyTorch adds the rows up in another order."""
+    return torch._sample_dirichlet(ramp(torch, rnd, 0.05, 4, torch.float64, (rnd.randint(1, 9), 3)), generator=g)
+
+
 # -- dropout
 
 
@@ -215,7 +241,11 @@ def rates(torch: Any, rnd: random.Random, g: Any) -> Any:
 def dropout(torch: Any, rnd: random.Random, g: Any) -> Any:
     x = place(torch, rnd, dtype_of(torch, rnd), torch.ones)
     p = rnd.choice((0.0, 0.1, 0.5, 1.0))
-    return [torch.nn.functional.dropout(x, p), torch.dropout(x, p, True), torch.nn.Dropout(p)(x)]
+    F, plain = torch.nn.functional, x.contiguous()
+    return [
+        F.dropout(x, p), torch.dropout(x, p, True), torch.nn.Dropout(p)(x), F.dropout(plain.clone(), p, inplace=True),
+        *torch.native_dropout(plain, 0.3, True), torch.dropout_(plain.clone(), 0.3, True),
+    ]  # fmt: skip
 
 
 @step
@@ -235,7 +265,10 @@ def alpha_dropout(torch: Any, rnd: random.Random, g: Any) -> Any:
 @step
 def rrelu(torch: Any, rnd: random.Random, g: Any) -> Any:
     x = ramp(torch, rnd, -1, 1, dtype_of(torch, rnd, FLOATS[:2]))
-    return [torch.nn.functional.rrelu(x, training=True), torch.rrelu(x, 0.1, 0.3, True, g)]
+    return [
+        torch.nn.functional.rrelu(x, training=True), torch.rrelu(x, 0.1, 0.3, True, g), torch.nn.RReLU(0.2, 0.4)(x),
+        torch.nn.functional.rrelu(x.clone(), training=True, inplace=True),
+    ]  # fmt: skip
 
 
 @close
@@ -281,7 +314,25 @@ def init(torch: Any, rnd: random.Random, g: Any) -> Any:
         lambda: init.kaiming_normal_(y, mode="fan_out", generator=g), lambda: init.uniform_(x, -1, 2, generator=g),
         lambda: init.normal_(y, 1, 2, generator=g), lambda: init.trunc_normal_(x, std=0.02, generator=g),
         lambda: init.trunc_normal_(x, a=1.0, b=2.0, generator=g), lambda: init.sparse_(x, 0.3, generator=g),
+        lambda: init.trunc_normal_(y, 0.5, 1.5, -2.5, 1.5, generator=g), lambda: init.uniform_(y, 0, 3, generator=g),
+        lambda: init.trunc_normal_(y, a=1.0, b=2.0, generator=g), lambda: init.sparse_(x, 0.5, 0.3),
+        lambda: init.kaiming_uniform_(y, 0.2, generator=g), lambda: init.kaiming_normal_(x, generator=g),
     ))()  # fmt: skip
+
+
+@close
+def orthogonal(torch: Any, rnd: random.Random, g: Any) -> Any:
+    x = torch.empty(rnd.randint(1, 9), rnd.randint(1, 9))
+    return torch.nn.init.orthogonal_(x.t() if rnd.random() < 0.3 else x, 2.0, generator=g)
+
+
+@step
+def pruned(torch: Any, rnd: random.Random, g: Any) -> Any:
+    layer = torch.nn.Linear(rnd.randint(1, 9), rnd.randint(2, 9))
+    prune = importlib.import_module(f"{torch.__name__}.nn.utils.prune")
+    prune.random_unstructured(layer, "weight", 0.3)
+    prune.random_structured(layer, "weight", 0.5, 0)
+    return layer.weight_mask
 
 
 @close
@@ -325,6 +376,8 @@ def samplers(torch: Any, rnd: random.Random, g: Any) -> Any:
     found.append(list(data.RandomSampler(range(n), replacement=rnd.random() < 0.5, num_samples=n + 3, generator=g)))
     found.append(list(data.SubsetRandomSampler(range(n), generator=g)))
     found.append(list(data.WeightedRandomSampler([1.0 + k % 5 for k in range(n)], 7, generator=g)))
+    found.append(list(data.WeightedRandomSampler([1.0 + k / 64 for k in range(n)], n, False, generator=g)))
+    found.append(list(data.DistributedSampler(range(n), 2, 1, seed=n)))
     return [torch.tensor(f, dtype=torch.int64) for f in found]
 
 
@@ -341,6 +394,18 @@ def distributions(torch: Any, rnd: random.Random, g: Any) -> Any:
         lambda: d.Multinomial(9, torch.tensor([0.2, 0.8])).sample((3,)), lambda: d.Gumbel(0.0, 1.0).sample((4,)),
         lambda: d.Binomial(20, torch.tensor([0.2, 0.8])).sample((3,)), lambda: d.LogNormal(0.0, 1.0).sample((4,)),
         lambda: d.Geometric(0.3).sample((4,)), lambda: d.VonMises(0.0, 2.0).sample((4,)),
+        lambda: d.Weibull(1.0, 2.0).sample((4,)), lambda: d.Pareto(1.0, 2.0).sample((4,)),
+        lambda: d.HalfNormal(1.0).sample((4,)), lambda: d.HalfCauchy(1.0).sample((4,)),
+        lambda: d.NegativeBinomial(5.0, torch.tensor([0.3, 0.6])).sample((3,)), lambda: d.Chi2(3.0).sample((4,)),
+        lambda: d.FisherSnedecor(3.0, 4.0).sample((4,)), lambda: d.Kumaraswamy(0.5, 2.0).sample((4,)),
+        lambda: d.OneHotCategorical(torch.tensor([0.2, 0.5, 0.3])).sample((4,)),
+        lambda: d.MultivariateNormal(torch.zeros(3), torch.eye(3)).sample((4,)),
+        lambda: d.RelaxedBernoulli(torch.tensor(0.5), torch.tensor([0.2, 0.7])).sample((3,)),
+        lambda: d.RelaxedOneHotCategorical(torch.tensor(0.5), torch.tensor([0.2, 0.5, 0.3])).sample((3,)),
+        lambda: d.ContinuousBernoulli(torch.tensor([0.2, 0.7])).sample((3,)),
+        lambda: d.InverseGamma(2.0, 3.0).sample((4,)), lambda: d.LKJCholesky(3, 1.5).sample((2,)),
+        lambda: d.LogisticNormal(torch.zeros(2), torch.ones(2)).sample((3,)),
+        lambda: d.LowRankMultivariateNormal(torch.zeros(3), torch.ones(3, 1), torch.ones(3)).sample((2,)),
     ))()  # fmt: skip
 
 

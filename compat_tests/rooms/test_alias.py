@@ -175,7 +175,7 @@ def test_children(tmp_path, method, launcher):
         import torch
 
         def work(cls):
-            return torch.__name__, cls.__module__, cls is torch.nn.Linear, multiprocessing.get_start_method()
+            return torch.__spec__.name, cls.__module__, cls is torch.nn.Linear, multiprocessing.get_start_method()
 
         if __name__ == "__main__":
             multiprocessing.set_start_method("{method}")
@@ -244,8 +244,13 @@ def test_run_a_submodule_as_a_program(tmp_path):
 
 
 def test_found_only_through_the_folder_it_was_started_in(tmp_path):
-    (tmp_path / "program.py").write_text("import torch; print(torch.__name__)")
+    (tmp_path / "program.py").write_text("import torch; print(torch.__spec__.name)")
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     command = [sys.executable, "-m", "torchlike", str(tmp_path / "program.py")]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, "torchlike\n"), done.stderr
+
+
+def test_modules_bear_the_alias_as_name(tmp_path):
+    out = run("import torch; print(torch.__name__, torch.nn.functional.__name__)", tmp_path, aliased=True)
+    assert out == ["torch torch.nn.functional"]

@@ -54,12 +54,59 @@ def test_nothing_is_executed(program: bytes) -> None:
         torchlike.load(archive(program))
 
 
-def test_older_formats_are_named() -> None:
-    with pytest.raises(NotImplementedError, match=r"before PyTorch 1\.6"):
-        torchlike.load(io.BytesIO(pickle.dumps(0x1950A86A20F9469CFC6C, 2)))
-    with pytest.raises(NotImplementedError, match="byte order big"):
+@pytest.mark.parametrize("to_pytorch", [True, False])
+def test_exchange_older_format(oracle: Any, tmp_path: Any, to_pytorch: bool) -> None:
+    source, target = (torchlike, oracle) if to_pytorch else (oracle, torchlike)
+    saved, expected = example(source), example(target)
+    del saved["types"][4], expected["types"][4]  # PyTorch does not read uint16 back from this format
+    source.save(saved, tmp_path / "file.pt", _use_new_zipfile_serialization=False)
+    for only in (True, False):
+        loaded = target.load(tmp_path / "file.pt", weights_only=only)
+        assert str(described(loaded)) == str(described(expected))
+        loaded["a"][2] = 99
+        assert loaded["view"][0, 0].item() == 99
+        assert loaded["parameter"] is loaded["again"]
+
+
+def test_bytes_are_pytorchs(oracle: Any) -> None:
+    """The same pickle, and the same zip apart from the number that names the file's contents."""
+    files = []
+    for torch in (torchlike, oracle):
+        x = torch.arange(6.0)
         file = io.BytesIO()
-        with zipfile.ZipFile(file, "w") as z:
-            z.writestr("archive/data.pkl", b"\x80\x02N.")
-            z.writestr("archive/byteorder", "big")
-        torchlike.load(io.BytesIO(file.getvalue()))
+        torch.save({"x": x, "y": [x[2:], torch.zeros(0), torch.nn.Parameter(torch.ones(2, 2))], "n": 1}, file)
+        files.append(file.getvalue())
+    ids = [file[file.index(b"serialization_idFB") :][:150] for file in files]
+    assert len(files[0]) == len(files[1]) and len(ids[0]) == len(ids[1])
+    assert files[0][: files[0].index(b"serialization_idFB")] == files[1][: files[1].index(b"serialization_idFB")]
+
+
+def test_generator_exchange(oracle: Any, tmp_path: Any) -> None:
+    for source, target in ((torchlike, oracle), (oracle, torchlike)):
+        g = source.Generator().manual_seed(7)
+        source.rand(3, generator=g)
+        source.save(g, tmp_path / "g.pt")
+        back = target.load(tmp_path / "g.pt", weights_only=False)
+        assert target.rand(4, generator=back).tolist() == source.rand(4, generator=g).tolist()
+        assert back.initial_seed() == 7
+
+
+def test_other_pickle_modules(tmp_path: Any) -> None:
+    cloudpickle = pytest.importorskip("cloudpickle")
+    x = torchlike.arange(4.0)
+    for older in (False, True):
+        path = tmp_path / "file.pt"
+        torchlike.save(
+            {"x": x, "v": x[1:], "f": lambda n: n + 1, "p": torchlike.nn.Parameter(x)}, path, cloudpickle,
+            _use_new_zipfile_serialization=not older,
+        )  # fmt: skip
+        back = torchlike.load(path, pickle_module=Module, weights_only=False)
+        back["x"][1] = 9
+        assert back["v"].tolist() == [9, 2, 3] and back["f"](1) == 2 and back["p"].requires_grad
+
+
+class Module:
+    """A pickle module as users write them."""
+
+    Unpickler = pickle.Unpickler
+    load = staticmethod(pickle.load)

@@ -1,4 +1,4 @@
-"""torch.autograd.functional: Jacobians, Hessians and their products with vectors, by reverse mode.
+"""torch.autograd.functional: Jacobians, Hessians and their products with vectors.
 
 Products with a vector in forward direction (jvp, hvp) differentiate a product in backward direction once more with
 respect to its vector, which is exact."""
@@ -6,7 +6,9 @@ respect to its vector, which is exact."""
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from torchlike._src.autograd.dual import close_level, new_level
 from torchlike._src.tensor.backward import grad
+from torchlike._src.tensor.dual import is_dual, make_dual, tangent_at
 from torchlike._src.tensor.modes import enable_grad, is_grad_enabled, set_grad_enabled
 from torchlike._src.tensor.namespace import torch
 from torchlike._src.tensor.tensor import Tensor
@@ -156,6 +158,72 @@ def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
     )
 
 
+def _functions() -> Any:
+    from torchlike import func  # when it is needed: `import torch` stays quick
+
+    return func
+
+
+def _basis(tensors: tuple) -> tuple:
+    """For each tensor (total number of elements, *shape): row k is 1 at element k of all of them."""
+    total = sum(t.nelement() for t in tensors)
+    parts = []
+    before = 0
+    for t in tensors:
+        part = torch.zeros(total, t.nelement(), dtype=t.dtype, device=t.device)
+        part[before : before + t.nelement()] = torch.eye(t.nelement(), dtype=t.dtype, device=t.device)
+        before += t.nelement()
+        parts.append(part.reshape(total, *t.size()))
+    return tuple(parts)
+
+
+def _batched_rows(outputs: tuple, xs: tuple, create_graph: bool) -> tuple:
+    """For each output for each input the Jacobian, all rows in one backward pass."""
+
+    def pull(*weights: Tensor) -> tuple:
+        return _filled(_grad(outputs, xs, weights, create_graph, True), xs, False, _independent)
+
+    found = _functions().vmap(pull)(*_basis(outputs))
+    rows = [f.split([o.nelement() for o in outputs]) for f in found]
+    return tuple(
+        tuple(r[k].reshape(o.size() + x.size()) for r, x in zip(rows, xs, strict=True)) for k, o in enumerate(outputs)
+    )
+
+
+def _forward_jacobian(func: Callable, inputs: Any, strict: bool, vectorize: bool) -> Any:
+    if strict:
+        raise RuntimeError(
+            'torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are not supported '
+            'together (yet). Please either set `strict=False` or `strategy="reverse-mode"`.'
+        )
+    inputs_tuple, xs = _as_tuple(inputs, "inputs", "jacobian")
+    if not vectorize:
+        raise NotImplementedError(
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for "
+            "`vectorize=True`."
+        )
+    outputs_tuple = False
+
+    def push(*tangents: Tensor) -> tuple:
+        nonlocal outputs_tuple
+        level = new_level()
+        try:
+            duals = [make_dual(x, t, level) for x, t in zip(xs, tangents, strict=True)]
+            outputs_tuple, outputs = _as_tuple(func(*duals), "outputs", "None")
+            return tuple(tangent_at(o, level) if is_dual(o, level) else torch.zeros_like(o) for o in outputs)
+        finally:
+            close_level(level)
+
+    columns = _functions().vmap(push)(*_basis(xs))
+    rows = []
+    for c in columns:
+        size = c.size()[1:]
+        parts = c.split([x.nelement() for x in xs])
+        rows.append([p.movedim(0, -1).reshape(size + x.size()) for p, x in zip(parts, xs, strict=True)])
+    result: Any = rows if inputs_tuple else tuple(r[0] for r in rows)  # lists, as in PyTorch
+    return result if outputs_tuple else result[0]
+
+
 def jacobian(
     func: Callable, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
     strategy: str = "reverse-mode",
@@ -173,12 +241,20 @@ def jacobian(
                 '`strategy="forward-mode"` are not supported together (yet). '
                 'Please either set `create_graph=False` or `strategy="reverse-mode"`.'
             )
-        raise NotImplementedError('torchlike: jacobian(strategy="forward-mode"); use strategy="reverse-mode"')
+        return _forward_jacobian(func, inputs, strict, vectorize)
     with enable_grad():
         inputs_tuple, given = _as_tuple(inputs, "inputs", "jacobian")
         xs = _inputs(given, create_graph, True)
         outputs_tuple, outputs = _as_tuple(func(*xs), "outputs of the user-provided function", "jacobian")
         _check_outputs(outputs, strict)
+        if vectorize:
+            if strict:
+                raise RuntimeError(
+                    "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported "
+                    "together. Please either set `strict=False` or `vectorize=False`."
+                )
+            found = _finish(_batched_rows(outputs, xs, create_graph), create_graph)
+            return _unpack(tuple(_unpack(r, inputs_tuple) for r in found), outputs_tuple)
         rows: list = []
         for o in outputs:
             columns: list[list] = [[] for _ in xs]
@@ -245,6 +321,10 @@ def hessian(
                     )
         return filled
 
+    if outer_jacobian_strategy == "forward-mode":
+        forward = _functions().grad(lambda *xs: _scalar(func(*xs), "hessian"), tuple(range(len(given))))
+        rows = jacobian(forward, given, create_graph, strict, vectorize, outer_jacobian_strategy)
+        return rows if inputs_tuple else rows[0][0]
     rows = jacobian(gradient, given, create_graph, strict, vectorize, outer_jacobian_strategy)
     return rows if inputs_tuple else rows[0][0]
 

@@ -1,7 +1,7 @@
 """torch.autograd.gradcheck: compare gradients with finite differences, in float64."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,9 @@ import numpy as np
 from torchlike._src.tensor.backward import grad
 from torchlike._src.tensor.creation import from_array
 from torchlike._src.tensor.modes import enable_grad, no_grad
+from torchlike._src.tensor.namespace import torch
 from torchlike._src.tensor.tensor import Tensor
+from torchlike.autograd import forward_ad
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
@@ -101,17 +103,93 @@ def gradcheck(
 
     eps: the step; atol, rtol: how close they must be. fast_mode: makes no difference, every element is checked.
     GradcheckError (or False without raise_exception) where they do not agree."""
-    if check_forward_ad or check_batched_grad or check_batched_forward_grad:
-        raise NotImplementedError("torchlike: gradcheck in forward mode or batched")
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     try:
-        return _check(func, _tuple(inputs), eps, atol, rtol)
+        items = _tuple(inputs)
+        _check(func, items, eps, atol, rtol, check_forward_ad, check_backward_ad)
+        if check_batched_grad:
+            _check_batched(func, items, _row_by_row, "vmap of autograd.grad", atol, rtol)
+        if check_batched_forward_grad:
+            _check_batched(func, items, _column_by_column, "vmap of forward mode", atol, rtol)
+        return True
     except GradcheckError:
         if raise_exception:
             raise
         return False
 
 
-def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float) -> bool:
+def _forward(fn: Callable, inputs: Sequence, k: int) -> list[np.ndarray]:
+    """Like `_numerical`, by forward mode."""
+    x = inputs[k]
+    directions = [1.0, 1j] if x.is_complex() else [1.0]
+    columns: list = []
+    for position in range(x.numel()):
+        parts = []
+        for direction in directions:
+            along = np.zeros(x.numel(), x.dtype.np)
+            along[position] = direction
+            parts.append([t._host().reshape(-1) for t in _along(fn, inputs, k, from_array(along.reshape(x.shape)))])
+        columns.append(parts)
+    count = len(columns[0][0]) if columns else 0
+    return [np.stack([np.stack([p[o] for p in parts]) for parts in columns]) for o in range(count)]
+
+
+def _along(fn: Callable, inputs: Sequence, k: int, tangent: Tensor) -> list[Tensor]:
+    """The derivatives of the outputs along a tangent of input k."""
+    with forward_ad.dual_level():
+        given = [x.detach() if isinstance(x, Tensor) else x for x in inputs]
+        given[k] = forward_ad.make_dual(given[k], tangent)
+        found = [(o, forward_ad.unpack_dual(o).tangent) for o in _differentiable(fn(*given))]
+        return [torch.zeros_like(o) if t is None else t.detach() for o, t in found]
+
+
+def _row_by_row(fn: Callable, inputs: Sequence, k: int) -> Iterator[tuple[Callable, Tensor]]:
+    for o in _differentiable(fn(*inputs)):
+        if o.requires_grad:
+
+            def pull(g: Tensor, o: Tensor = o) -> Tensor:
+                found = grad(o, inputs[k], g, retain_graph=True, allow_unused=True, materialize_grads=True)
+                return found[0]
+
+            yield pull, _random((2, *o.shape), o.dtype)
+
+
+def _column_by_column(fn: Callable, inputs: Sequence, k: int) -> Iterator[tuple[Callable, Tensor]]:
+    yield lambda t: tuple(_along(fn, inputs, k, t)), _random((2, *inputs[k].shape), inputs[k].dtype)
+
+
+def _random(shape: Sequence[int], dtype: Any) -> Tensor:
+    rng = np.random.default_rng(0)
+    g = rng.standard_normal(tuple(shape))
+    if dtype.is_complex:
+        g = g + 1j * rng.standard_normal(tuple(shape))
+    return from_array(np.asarray(g, dtype.np))
+
+
+def _check_batched(func: Callable, inputs: tuple, functions: Callable, what: str, atol: float, rtol: float) -> None:
+    """vmap of a derivative gives what a loop over it gives."""
+    from torchlike._namespace import vmap  # when it is needed: `import torch` stays quick
+
+    for k, x in enumerate(inputs):
+        if not (isinstance(x, Tensor) and x.requires_grad):
+            continue
+        for function, batch in functions(func, inputs, k):
+            together = _tuple(vmap(function)(batch))
+            for row in range(batch.shape[0]):
+                for index, (all_rows, one) in enumerate(zip(together, _tuple(function(batch[row])), strict=True)):
+                    a, b = all_rows[row]._host(), one._host()
+                    if not np.allclose(a, b, rtol, atol, equal_nan=True):
+                        raise GradcheckError(
+                            f"{what} differs from a loop over it, for input {k} and result {index}:\n{a}\n{b}"
+                        )
+
+
+def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float, forward: bool, backward: bool) -> None:
     wanted = [k for k, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
     if not wanted:
         raise ValueError(
@@ -126,10 +204,25 @@ def _check(func: Callable, inputs: tuple, eps: float, atol: float, rtol: float) 
             )
     for k in wanted:
         numeric = _numerical(func, inputs, k, eps)
-        exact = _analytical(func, inputs, k)
-        for index, (n, a) in enumerate(zip(numeric, exact, strict=True)):
-            _compare(n, a, k, index, atol, rtol, inputs[k])
-    return True
+        if forward:
+            for index, (n, a) in enumerate(zip(numeric, _forward(func, inputs, k), strict=True)):
+                _compare_forward(n, a, k, index, atol, rtol)
+        if backward:
+            for index, (n, a) in enumerate(zip(numeric, _analytical(func, inputs, k), strict=True)):
+                _compare(n, a, k, index, atol, rtol, inputs[k])
+
+
+def _compare_forward(n: np.ndarray, a: np.ndarray, k: int, index: int, atol: float, rtol: float) -> None:
+    """Both (input elements, directions, output elements)."""
+    for d in range(a.shape[1]):
+        if not np.allclose(a[:, d], n[:, d], rtol, atol, equal_nan=True):
+            numeric, exact = (from_array(np.ascontiguousarray(m[:, d])) for m in (n, a))
+            part = f"While considering the {('real', 'imaginary')[d]} part of complex inputs only, "
+            part = part if a.shape[1] == 2 else ""
+            raise GradcheckError(
+                f"{part}Jacobian computed with forward mode mismatch for output {index} with respect to input "
+                f"{k},\nnumerical:{numeric}\nanalytical:{exact}\n"
+            )
 
 
 def _compare(n: np.ndarray, a: np.ndarray, k: int, index: int, atol: float, rtol: float, x: Tensor) -> None:
@@ -174,28 +267,36 @@ def gradgradcheck(
     masked: bool = False,
 ) -> bool:
     """gradcheck of the gradient: second derivatives agree with finite differences."""
+    if not (check_fwd_over_rev or check_rev_over_rev):
+        raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    if check_undefined_grad and not check_rev_over_rev:
+        raise AssertionError("Setting check_undefined_grad=True requires check_rev_over_rev to be True")
+    if check_batched_grad and not check_rev_over_rev:
+        raise AssertionError("Setting check_batched_grad=True requires check_rev_over_rev to be True")
     items = _tuple(inputs)
     if grad_outputs is None:
-        rng = np.random.default_rng(0)
-        outputs = _differentiable(func(*items))
-        grad_outputs = []
-        for o in outputs:
-            g = rng.standard_normal(o.shape)
-            if o.is_complex():
-                g = g + 1j * rng.standard_normal(o.shape)
-            grad_outputs.append(from_array(np.asarray(g, o.dtype.np)).requires_grad_())
+        grad_outputs = [_random(o.shape, o.dtype).requires_grad_() for o in _differentiable(func(*items))]
     grad_outputs = _tuple(grad_outputs)
     count = len(grad_outputs)
 
     def first(*args: Any) -> tuple:
         xs = args[:-count] if count else args
         gs = args[-count:] if count else ()
-        wanted = [x for x in xs if isinstance(x, Tensor) and x.requires_grad]
         with enable_grad():
+            # In forward mode arguments come without history.
+            xs = tuple(
+                x.view_as(x).requires_grad_() if isinstance(x, Tensor) and given.requires_grad > x.requires_grad else x
+                for x, given in zip(xs, items, strict=True)
+            )
+            wanted = [x for x in xs if isinstance(x, Tensor) and x.requires_grad]
             outputs = _differentiable(func(*xs))
             return grad(outputs, wanted, gs, create_graph=True, allow_unused=True, materialize_grads=True)
 
-    return gradcheck(first, (*items, *grad_outputs), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)
+    return gradcheck(
+        first, (*items, *grad_outputs), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
+        check_batched_grad=check_batched_grad, check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
+    )  # fmt: skip
 
 
 for _item in (GradcheckError, gradcheck, gradgradcheck):

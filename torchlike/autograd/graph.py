@@ -16,7 +16,8 @@ from torchlike._src.tensor.tensor import Tensor
 
 __all__ = [
     "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge",
-    "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
+    "increment_version", "region_activation_memory_budget", "register_multi_grad_hook", "save_on_cpu",
+    "saved_tensors_hooks", "set_override_stale_capture_stream", "set_warn_on_accumulate_grad_stream_mismatch",
 ]  # fmt: skip
 
 
@@ -134,6 +135,22 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: s
         return hook
 
     return _MultiHandle(tuple(t.register_hook(hook_of(k)) for k, t in enumerate(tensors)))
+
+
+def region_activation_memory_budget(budget: float) -> Any:
+    """Only for PyTorch's compiler: RuntimeError here, as in PyTorch's eager mode."""
+    raise RuntimeError(
+        "torch.autograd.graph.region_activation_memory_budget can only be used inside a torch.compile region; it has "
+        "no effect in eager mode."
+    )
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """A warning about CUDA streams, which there are none of here."""
+
+
+def set_override_stale_capture_stream(enabled: bool) -> None:
+    """About capturing CUDA graphs, which there are none of here."""
 
 
 class _Mutations:

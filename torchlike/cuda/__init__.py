@@ -189,7 +189,15 @@ def _unsupported(name: str, reason: str) -> Any:
     return function
 
 
-for _name in ("CUDAGraph", "graph", "graph_pool_handle", "make_graphed_callables", "GreenContext"):
+class CUDAGraph:
+    """Not supported: each step is compiled as a whole already."""
+
+    def __init__(self, keep_graph: bool = False) -> None:
+        _gpu()
+        raise NotImplementedError("torchlike: cuda.CUDAGraph (each step is compiled as a whole already)")
+
+
+for _name in ("graph", "graph_pool_handle", "make_graphed_callables", "GreenContext"):
     globals()[_name] = _unsupported(_name, "each step is compiled as a whole already")
 for _name in ("cudart", "check_error", "cudaStatus", "current_blas_handle", "current_solver_handle"):
     globals()[_name] = _unsupported(_name, "JAX owns the CUDA runtime")

@@ -18,6 +18,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from torchlike._src.autograd import dual
+from torchlike._src.autograd.dual import Batching, Dual, make
 from torchlike._src.autograd.grad_mode import MODE
 from torchlike._src.autograd.tape import Node, WholePullback
 from torchlike._src.core.aval import Aval
@@ -103,6 +105,8 @@ def levels_of(x: Any) -> tuple[Level, ...]:
     """The levels whose samples lie side by side in a value; () for numbers and other values."""
     if type(x) is Value and type(x.array) is Batched:
         return x.array.levels
+    if type(x) is Value and type(x.array) is Dual:
+        return order((*levels_of(x.array.primal), *levels_of(x.array.tangent)))
     return ()
 
 
@@ -110,6 +114,8 @@ def home_of(x: Any) -> tuple[Level, ...]:
     """The levels each of whose samples has a value of its own."""
     if type(x) is Value and type(x.array) is Batched:
         return x.array.home
+    if type(x) is Value and type(x.array) is Dual:
+        return home_of(x.array.primal)
     return ()
 
 
@@ -118,8 +124,16 @@ def physical_of(x: Any) -> Any:
     return x.array.value if type(x) is Value and type(x.array) is Batched else x
 
 
+def _each(function: Any, v: Value, *args: Any) -> Value:
+    """function(v, ...) of both parts of a dual value."""
+    d = v.array
+    return make(d.level, function(d.primal, *args), function(d.tangent, *args), d.swapped)
+
+
 def at_home(v: Value, levels: Sequence[Level]) -> Value:
     """`v` as a value that each sample of these levels has for itself."""
+    if type(v.array) is Dual:
+        return _each(at_home, v, levels)
     home = order((*home_of(v), *levels))
     return _rebatched(v.aval, levels_of(v), physical_of(v), home)
 
@@ -128,11 +142,15 @@ def order(levels: Any) -> tuple[Level, ...]:
     return tuple(sorted(set(levels), key=lambda level: level.number))
 
 
+def vmap_of() -> None:
+    """The name of `VMAP`'s function, for programs on disk."""
+
+
 class VmapOp(RawOp):
     """A kernel over hidden dims. static: (kernel, for each operand which levels it has, the levels' sizes)."""
 
     def __init__(self) -> None:
-        super().__init__(lambda: None, "vmap")
+        super().__init__(vmap_of, "vmap")
 
     def execute(self, static: tuple, specs: tuple, arrays: Sequence) -> tuple:
         kernel, masks, sizes = static
@@ -147,13 +165,15 @@ class VmapOp(RawOp):
 
 
 VMAP = VmapOp()
-MOVE = RawOp(lambda x, source, target: jnp.moveaxis(x, source, target), "movedim", linear=True)
+MOVE = RawOp(lambda x, source, target: jnp.moveaxis(x, source, target), "level_movedim", linear=True)
 EXPAND = RawOp(
     lambda x, axis, size: jnp.broadcast_to(jnp.expand_dims(x, axis), (*x.shape[:axis], size, *x.shape[axis:])),
-    "expand",
+    "level_expand",
     linear=True,
 )
-REDUCE = RawOp(lambda x, axes, scale: _scaled(x.sum(axes).astype(x.dtype) if axes else x, scale), "sum", linear=True)
+REDUCE = RawOp(
+    lambda x, axes, scale: _scaled(x.sum(axes).astype(x.dtype) if axes else x, scale), "level_sum", linear=True
+)
 
 
 def _scaled(x: Any, scale: int) -> Any:
@@ -243,6 +263,12 @@ class LevelPullback(RawOp):
         ]
         self.scales = tuple(_product(level.size for level in m) for m in self.missing)
 
+    def words(self, kernel: Kernel, describe: Any) -> str | None:
+        """For the name of programs on disk."""
+        text = describe(self.forward.base)
+        kind = type(self.base).__name__
+        return text and f"level_{kind}({text},{self.need},{self.given},{self.scales},{kernel.specs!r})"
+
     def __eq__(self, other: object) -> bool:
         return type(other) is LevelPullback and other.base is self.base and other.scales == self.scales
 
@@ -256,11 +282,23 @@ class LevelPullback(RawOp):
     def infer(self, static: tuple, specs: tuple) -> tuple[Aval, ...]:
         return self.base.infer(static, specs)
 
+    def reduce(self, outs: Sequence) -> list[Value]:
+        """Gradients of each sample, or their tangents: summed for operands that samples share."""
+        return [_reduced(v, m) for v, m in zip(outs, self.missing, strict=True)]
+
     def run(self, operands: Sequence, found: list) -> tuple[Any, list[Value]]:
         """On batched values: the gradient for each sample, summed for operands that samples share."""
         kernel, outs = _batched(self.base, (), operands, order(itertools.chain.from_iterable(found)))
-        results = [_reduced(v, m) for v, m in zip(outs, self.missing, strict=True)]
+        results = self.reduce(outs)
         return LevelKernel(kernel, order(itertools.chain(self.forward.levels, *found)), tuple(found)), results
+
+
+def _align(primal: Value, tangent: Value) -> tuple[Value, Value]:
+    """The parts of a dual value with the levels of either."""
+    a, b = home_of(primal), home_of(tangent)
+    if a == b:
+        return primal, tangent
+    return at_home(primal, b), at_home(tangent, a)
 
 
 def _product(numbers: Any) -> int:
@@ -274,6 +312,8 @@ def _reduced(v: Value, missing: tuple[Level, ...]) -> Value:
     """A gradient summed over levels that its operand does not have."""
     if not missing:
         return v
+    if type(v.array) is Dual:
+        return _each(_reduced, v, missing)
     levels = levels_of(v)
     axes = tuple(k for k, level in enumerate(levels) if level in missing)
     scale = _product(level.size for level in missing if level not in levels)
@@ -297,6 +337,8 @@ def _moved(v: Value, source: int, target: int) -> Value:
 
 def enter_value(v: Value, level: Level, dim: int) -> Value:
     """`v` with its dim `dim` hidden."""
+    if type(v.array) is Dual:
+        return _each(enter_value, v, level, dim)
     levels = levels_of(v)
     shape = tuple(v.aval.shape)
     after = order((*levels, level))
@@ -307,6 +349,8 @@ def enter_value(v: Value, level: Level, dim: int) -> Value:
 
 def leave_value(v: Value, level: Level, dim: int) -> Value:
     """The samples of `v` along a visible dim `dim`."""
+    if type(v.array) is Dual:
+        return _each(leave_value, v, level, dim)
     levels = levels_of(v)
     home = tuple(x for x in home_of(v) if x is not level)
     shape = tuple(v.aval.shape)
@@ -422,7 +466,12 @@ def _install() -> None:
         return plain(self, **kwargs)
 
     Tensor.__repr__ = representation  # type: ignore[assignment, method-assign]
-    recorder.direct_hook = run
+    if recorder.direct_hook is dual.run:
+        dual.Batching.below = run
+    else:
+        recorder.direct_hook = run
+    Batching.align, Batching.shared_value, Batching.shared = _align, shared_value, shared
+    Batching.missing = lambda outer, inner: tuple(x for x in home_of(inner) if x not in home_of(outer))
     composite_vmap.enter, composite_vmap.leave, composite_vmap.is_batched = enter, leave, is_batched
 
 

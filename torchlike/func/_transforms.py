@@ -9,10 +9,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from torchlike._src.autograd.dual import close_level, new_level
 from torchlike._src.autograd.grad_mode import MODE
 from torchlike._src.autograd.tape import Node, OutEdge
 from torchlike._src.tensor import backward
 from torchlike._src.tensor.composite_vmap import STACK
+from torchlike._src.tensor.dual import is_dual, make_dual, primal_at, tangent_at
 from torchlike._src.tensor.namespace import torch
 from torchlike._src.tensor.tensor import Tensor, TensorBase, alias, wrap
 from torchlike.func._levels import at_home, home_of, shared, shared_value
@@ -112,7 +114,7 @@ def _released(x: Any, own: Sequence, outer: bool) -> Any:
         return x
     if outer and _leads_outside([x], own):
         return x
-    return x.detach()
+    return alias(x)  # type: ignore[arg-type]
 
 
 def _gradients(outputs: Sequence, inputs: Sequence, weights: Sequence, create: bool, keep: bool = True) -> list:
@@ -299,7 +301,7 @@ def _basis(t: Tensor, before: int, total: int) -> Tensor:
     if total - before - n:
         parts.append(torch.zeros(total - before - n, n, dtype=t.dtype, device=t.device))
     rows = parts[0] if len(parts) == 1 else torch.cat(parts)
-    return rows.reshape(total, *t.shape)
+    return rows.reshape((total, *t.shape))
 
 
 def jacrev(
@@ -323,7 +325,7 @@ def jacrev(
         rows, _ = flatten(vmap(vjp_fn, chunk_size=chunk_size)(basis))
         columns = [r.split([o._aval.numel for o in outputs]) for r in rows]
         result = [
-            unflatten([c[k].reshape(*o.shape, *x.shape) for c, x in zip(columns, inputs, strict=True)], in_spec)
+            unflatten([c[k].reshape((*o.shape, *x.shape)) for c, x in zip(columns, inputs, strict=True)], in_spec)
             for k, o in enumerate(outputs)
         ]
         jacobian = unflatten(result, out_spec)
@@ -392,9 +394,10 @@ def _jvp(func: Callable, primals: Any, tangents: Any, argnums: Any, strict: bool
                 raise RuntimeError(f"{lead}Expected {what} to only contain Tensors, got {type(x)}")
     for x, t in zip(leaves, along, strict=True):
         _check_tangent(x, t)
-    with _Recording() as mode:
-        own = [_inner(x, mode) for x in leaves]
-        inner = unflatten(own, spec)
+    level = new_level()
+    STACK.depth += 1
+    try:
+        inner = unflatten([make_dual(x, t, level) for x, t in zip(leaves, along, strict=True)], spec)
         output = func(*(inner if argnums is None else _replaced(primals, argnums, inner)))
         aux = None
         if has_aux:
@@ -402,21 +405,21 @@ def _jvp(func: Callable, primals: Any, tangents: Any, argnums: Any, strict: bool
                 raise RuntimeError(f"{lead}output of function f should be a tuple: (output, aux) if has_aux is True")
             output, aux = output
             _aux(aux)
+            aux = tree_map(lambda x: primal_at(x, level), aux)
         outputs = _only_tensors(output, lead)
-        out_spec = flatten(output)[1]
-        linear = Linearized(own, outputs, mode)
-        create = mode.outer and (any(t._rg for t in along) or _leads_outside(outputs, own))
-        pushed = linear.push(along, create)
-        if strict and any(p is None for p in pushed):
+        if strict and not all(is_dual(o, level) for o in outputs):
             raise RuntimeError(
                 "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is "
                 "not allowed with strict=True."
             )
-        mine = [*own, *(d for d in linear.dummies if d is not None)]
-        products = [_released(p, mine, mode.outer) for p in _filled(pushed, [o.detach() for o in outputs])]
-        shown = [_released(o, own, mode.outer) for o in outputs]
+        out_spec = flatten(output)[1]
+        products = [tangent_at(o, level) if is_dual(o, level) else torch.zeros_like(o) for o in outputs]
+        shown = [primal_at(o, level) for o in outputs]
         results = unflatten(shown, out_spec), unflatten(products, out_spec)
-        return (*results, tree_map(lambda x: _released(x, own, mode.outer), aux)) if has_aux else results
+        return (*results, aux) if has_aux else results
+    finally:
+        STACK.depth -= 1
+        close_level(level)
 
 
 def _check_tangent(x: Tensor, t: Tensor) -> None:
@@ -459,7 +462,7 @@ def jacfwd(func: Callable, argnums: Any = 0, has_aux: bool = False, *, randomnes
             shape = c.shape[1:]
             result.append(
                 unflatten(
-                    [p.movedim(0, -1).reshape(*shape, *x.shape) for p, x in zip(parts, inputs, strict=True)], in_spec
+                    [p.movedim(0, -1).reshape((*shape, *x.shape)) for p, x in zip(parts, inputs, strict=True)], in_spec
                 )
             )
         jacobian = unflatten(result, out_spec)
@@ -505,7 +508,7 @@ def linearize(func: Callable, *primals: Any) -> tuple:
                 )
         with _Recording() as now:
             create = now.outer and (outside or any(t._rg for t in given))
-            pushed = _filled(linear.push(given, create), [o.detach() for o in live])
+            pushed = _filled(linear.push(given, create), [torch.zeros_like(o) for o in live])
             return unflatten([_released(p, mine, now.outer) for p in pushed], out_spec)
 
     return shown, jvp_fn

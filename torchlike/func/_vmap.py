@@ -9,6 +9,7 @@ from torchlike._src.tensor.call import write
 from torchlike._src.tensor.composite_vmap import STACK
 from torchlike._src.tensor.namespace import torch
 from torchlike._src.tensor.tensor import Tensor, TensorBase
+from torchlike.func import _function as _function  # lets custom Functions know of vmap
 from torchlike.func._levels import Level, enter, home_of, is_batched, leave
 from torchlike.func._tree import LEAF, Spec, broadcast, flatten, unflatten
 

@@ -1,5 +1,7 @@
 """Bridges to JAX: tensors and JAX arrays as each other."""
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -10,9 +12,10 @@ from torchlike._src.core.aval import aval
 from torchlike._src.core.device import device as Device
 from torchlike._src.core.dtype import from_numpy as dtype_of
 from torchlike._src.engine import META_ARRAY, Value, value_array
+from torchlike._src.random.jax_stream import SCOPE
 from torchlike._src.tensor.tensor import Tensor, TensorBase, wrap
 
-__all__ = ["from_jax", "to_jax"]
+__all__ = ["from_jax", "random_key", "to_jax"]
 
 
 def from_jax(array: Any) -> Tensor:
@@ -68,6 +71,40 @@ def to_jax(tensor: Tensor) -> Any:
             return array
         return array.astype(wanted)
     return jnp.array(array)
+
+
+@contextlib.contextmanager
+def random_key(key: Any) -> Iterator[None]:
+    """Within it, torchlike's random functions draw from a JAX key instead of PyTorch's stream: in your own `jax.jit`,
+    the way to numbers that are new in each call. Each function called has the key with its number folded in, so the
+    same key gives the same numbers, in a compiled function or not. Data loaders and samplers stay on PyTorch's
+    stream. In a loop of JAX's (`lax.scan`), each round needs a key of its own.
+
+    key: one key, of any kind or as raw uint32 data; may be traced. TypeError: something else.
+
+    >>> import jax, torchlike as torch
+    >>> from torchlike.interop import random_key, to_jax
+    >>> @jax.jit
+    ... def noise(key):
+    ...     with random_key(key):
+    ...         return to_jax(torch.randn(3))
+    >>> bool((noise(jax.random.key(1)) == noise(jax.random.key(2))).all())
+    False"""
+    if not isinstance(key, jax.Array):
+        raise TypeError(f"random_key(): expected a JAX key, got {type(key).__name__}")
+    if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        try:
+            key = jax.random.wrap_key_data(key)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"random_key(): expected a JAX key, got {key.dtype} {key.shape}") from error
+    if key.shape:
+        raise TypeError(f"random_key(): expected one key, got an array of shape {key.shape}")
+    before = SCOPE.key, SCOPE.calls
+    SCOPE.key, SCOPE.calls = key, 0
+    try:
+        yield
+    finally:
+        SCOPE.key, SCOPE.calls = before
 
 
 def _share(value: Value) -> None:

@@ -84,12 +84,12 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 def cumsum(input, dim, *, dtype=None, mask=None):
     """The running sum, as if the other elements were 0."""
-    return _filled(_accumulating(input, dtype), mask, 0).cumsum(dim)
+    return _filled(_cast(input, dtype), mask, 0).cumsum(dim, dtype=dtype or input.dtype)
 
 
 def cumprod(input, dim, *, dtype=None, mask=None):
     """The running product, as if the other elements were 1."""
-    return _filled(_accumulating(input, dtype), mask, 1).cumprod(dim)
+    return _filled(_cast(input, dtype), mask, 1).cumprod(dim, dtype=dtype or input.dtype)
 
 
 def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):

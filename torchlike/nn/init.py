@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torchlike._src.tensor.namespace import linalg, torch
+from torchlike._src.tensor.random import memory_order
 from torchlike._src.tensor.tensor import Tensor
 
 __all__ = [
@@ -105,6 +106,17 @@ def trunc_normal_(
     return tensor
 
 
+def _beside(tensor: Tensor) -> Tensor:
+    """A tensor to be filled that lies in memory as `tensor` does, which decides the order of the draws."""
+    order = memory_order(tensor)
+    if order is None:
+        return torch.empty_like(tensor)
+    shape = [tensor.shape[k] for k in order]
+    return torch.empty(shape, dtype=tensor.dtype, device=tensor.device).permute(
+        sorted(range(len(order)), key=order.__getitem__)
+    )
+
+
 def _reject_normal(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> None:
     # The bounds as the tensor's dtype rounds them.
     low = torch.tensor(a, dtype=tensor.dtype).item()
@@ -116,7 +128,7 @@ def _reject_normal(tensor: Tensor, mean: float, std: float, a: float, b: float, 
         if not outside.any():
             break
         redrawn = True
-        result = torch.where(outside, torch.empty_like(tensor).normal_(mean, std, generator=generator), result)
+        result = torch.where(outside, _beside(tensor).normal_(mean, std, generator=generator), result)
     if redrawn:
         tensor.copy_(result)
 
@@ -130,11 +142,11 @@ def _reject_uniform(tensor: Tensor, mean: float, std: float, a: float, b: float,
     candidates = tensor
     while True:
         log_density = ((candidates - mean) / std).pow(2).mul(-0.5).sub(log_peak)
-        rejected = torch.empty_like(tensor).uniform_(generator=generator).log() > log_density
+        rejected = _beside(tensor).uniform_(generator=generator).log() > log_density
         pending = rejected if pending is None else pending & rejected
         if not pending.any():
             break
-        candidates = torch.empty_like(tensor).uniform_(a, b, generator=generator)
+        candidates = _beside(tensor).uniform_(a, b, generator=generator)
         result = torch.where(pending, candidates, result)
     if result is not tensor:
         tensor.copy_(result)

@@ -428,9 +428,10 @@ class KernelOptimizer(Optimizer):
             for name, value in self._group_defaults.items():
                 group.setdefault(name, value)
             for p in group["params"]:
-                own = self.state.get(p)
-                for name in self._scalars:
-                    if own and name in own and not isinstance(own[name], TensorBase):
+                own: Any = self.state.get(p)
+                # A state without them is another class's: KeyError.
+                for name in self._scalars if own else ():
+                    if not isinstance(own[name], TensorBase):
                         own[name] = scalar_state(float(own[name]), group, p)
         for group in self.param_groups:
             share_scalars([self.state[p] for p in group["params"] if self.state.get(p)], self._scalars)

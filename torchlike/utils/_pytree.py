@@ -213,6 +213,13 @@ def _node_type(tree: Any) -> Any:
     return collections.namedtuple if is_namedtuple_instance(tree) and type(tree) not in SUPPORTED_NODES else type(tree)
 
 
+# Other libraries use PyTorch's names.
+_get_node_type = _node_type
+_dict_flatten_with_keys = _mapping_keys
+_dict_flatten = SUPPORTED_NODES[dict].flatten_fn
+_dict_unflatten = SUPPORTED_NODES[dict].unflatten_fn
+
+
 def tree_is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
     """Whether it is no container, or one that `is_leaf` keeps whole."""
     return is_leaf is not None and bool(is_leaf(tree)) or _node_type(tree) not in SUPPORTED_NODES

@@ -337,7 +337,7 @@ class _Frame:
                     "one of the variables needed for gradient computation has been modified by an inplace operation: "
                     f"[{value.aval.dtype.type_name} [{shape}]] is at version {storage.version}; expected version "
                     f"{version} instead. Hint: enable anomaly detection to find the operation that failed to compute "
-                    "its gradient, with torch.autograd.set_detect_anomaly(True)."
+                    "its gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False)."
                 )
         args = list(self.args)
         tensors: list[Any] = [s[0] for s in self.saved.values()]

@@ -5,7 +5,7 @@ from typing import Any
 
 import torchlike as torch
 
-__all__ = ["DLDeviceType", "from_dlpack"]
+__all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
 
 
 class DLDeviceType(enum.IntEnum):
@@ -35,3 +35,8 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     made = torch.from_dlpack(ext_tensor)
     made = made.to(device) if device is not None else made
     return made.clone() if copy else made
+
+
+def to_dlpack(tensor: Any) -> Any:
+    """A capsule for another library's from_dlpack, which can be used once."""
+    return tensor.__dlpack__()

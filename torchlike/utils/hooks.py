@@ -8,7 +8,7 @@ from torchlike._src.autograd.tape import RemovableHandle
 
 __all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
-RemovableHandle.__module__ = "torch.utils.hooks"
+RemovableHandle.__module__ = __name__
 
 
 def unserializable_hook(f: Callable) -> Callable:

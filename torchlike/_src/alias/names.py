@@ -46,6 +46,7 @@ def to_alias(name: str) -> str:
 def mirror(name: str, module: types.ModuleType) -> None:
     """Make the public module `name` known under its alias, and label what it holds accordingly."""
     sys.modules[to_alias(name)] = module
+    module.__name__ = to_alias(name)  # what programs compare, and filters of warnings match; `__spec__` keeps the other
     for value in list(vars(module).values()):
         if isinstance(value, _LABELLED) and is_public(getattr(value, "__module__", None) or ""):
             value.__module__ = to_alias(value.__module__)
@@ -65,6 +66,7 @@ def unmirror_all() -> None:
             continue
         if sys.modules.get(to_alias(name)) is module:
             del sys.modules[to_alias(name)]
+            module.__name__ = name
         for value in list(vars(module).values()):
             if isinstance(value, _LABELLED) and is_alias(getattr(value, "__module__", None) or ""):
                 value.__module__ = to_real(value.__module__)

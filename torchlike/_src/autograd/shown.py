@@ -187,6 +187,10 @@ class SavedTensor:
 
     @property
     def data(self) -> Any:
+        """The saved tensor, without history."""
+        return self.unpack().detach()
+
+    def unpack(self) -> Any:
         """The saved tensor."""
         return _saved(self._node, [self._position])
 
@@ -205,7 +209,7 @@ class SavedTensor:
         node.saved = (*node.saved[:k], (packed, None, 0), *node.saved[k + 1 :])
 
 
-SavedTensor.__module__ = "builtins"
+SavedTensor.__module__ = "torch._C._autograd"
 Hooks.next_functions = staticmethod(next_functions)
 Hooks.attribute = staticmethod(attribute)
 Hooks.attribute_names = staticmethod(attribute_names)

@@ -18,10 +18,12 @@ from typing import Any, NamedTuple
 from torchlike._src.autograd.grad_mode import MODE, Anomaly
 from torchlike._src.core.aval import Aval
 from torchlike._src.engine import Value, record
+from torchlike._src.engine.values import Trace
 from torchlike._src.ops.declare import Pullback, camel, pullback
 from torchlike._src.ops.kernels import ONES, ZEROS
 
 _sequence = itertools.count().__next__
+Trace.tape_position = staticmethod(_sequence)
 
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
@@ -39,6 +41,9 @@ class Hooks:
     attribute: Callable[..., Any]
     attribute_names: Callable[..., Any]
     next_functions: Callable[..., Any]
+    outside: Callable[..., Any]
+    make_swapped: Callable[..., Any]
+    primal_at: Callable[..., Any]
 
 
 class GradientEdge(NamedTuple):
@@ -122,9 +127,9 @@ class Node:
         return True
 
     @property
-    def _input_metadata(self) -> list[Aval]:
+    def _input_metadata(self) -> tuple[Aval, ...]:
         """The shape, dtype and device of each result."""
-        return list(self.outs)
+        return tuple(self.outs)
 
     def _sequence_nr(self) -> int:
         return self.seq
@@ -626,6 +631,18 @@ class RemovableHandle:
         self._hooks.pop(self.id, None)
         for extra in self._extra:
             extra.pop(self.id, None)
+
+    def __getstate__(self) -> tuple:
+        state = (self._hooks, self.id)
+        return (*state, tuple(self._extra)) if self._extra else state
+
+    def __setstate__(self, state: tuple) -> None:
+        # PyTorch's pickles hold the same tuple; a table that is gone stands there as None.
+        self._hooks = {} if state[0] is None else state[0]
+        self.id = state[1]
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
+        self._extra = list(state[2] or ()) if len(state) > 2 else []
+        self._keep = None
 
     def __enter__(self) -> "RemovableHandle":
         return self

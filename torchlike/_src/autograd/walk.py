@@ -10,23 +10,26 @@ from typing import Any
 
 import numpy as np
 
+from torchlike._src.autograd.blocks import Blocks
 from torchlike._src.autograd.grad_mode import MODE, Anomaly
 from torchlike._src.autograd.shown import slots
 from torchlike._src.autograd.tape import Hooks, Node, OpNode, OutEdge, Running, user_level
-from torchlike._src.engine import Value, host_array, record
+from torchlike._src.engine import Value, current, host_array, record
 from torchlike._src.ops.kernels import ADD
 
 _numbers = itertools.count().__next__
 
 
 class Walk:
-    """One call of backward, for hooks that ask about it: its number, and the ids of the nodes and leaves it reaches."""
+    """One call of backward, for hooks that ask about it: its number, the ids of the nodes and leaves it reaches, and
+    the levels of forward mode that count again until its end."""
 
-    __slots__ = ("number", "reached")
+    __slots__ = ("number", "reached", "reopened")
 
     def __init__(self, reached: dict) -> None:
         self.number = _numbers()
         self.reached = reached
+        self.reopened: list = []
 
 
 def will_reach(edge: Any) -> bool:
@@ -60,6 +63,9 @@ def run_backward(
         return _run(roots, grads, keep, create, inputs, accumulating)
     finally:
         MODE.enabled = before
+        if Running.walk is not around:
+            for level in Running.walk.reopened:
+                level.active = False
         Running.walk = around
 
 
@@ -111,6 +117,11 @@ def _run(
             else:
                 finish_leaf(node)
 
+    def capture(node: Any, received: list) -> None:
+        for nr in range(len(received)):
+            for k in wanted.get((id(node), nr), ()):  # type: ignore[union-attr]
+                captured[k] = received[nr]
+
     def finish_leaf(leaf: Any) -> None:
         _, g = leaves.pop(id(leaf), (None, None))
         if g is None:
@@ -131,23 +142,28 @@ def _run(
         send(edge, g)
     for edge in roots:
         arrived(edge)
+    blocks = Blocks(current().marks)
+    older = -blocks.bound()
     while heap:
-        node = heapq.heappop(heap)[1]
+        number, node = heapq.heappop(heap)
+        if number > older:  # numbers are negative in the heap
+            older = -blocks.cross(-number)
         received = buffers.pop(id(node), None)
         if received is None:
             received = [None] * len(node.outs)
         extra = node.extra
+        executes = useful is None or any([e is not None and _target(e) in useful for e in node.edges])  # noqa: C419
+        if wanted is not None and executes:
+            capture(node, received)  # as PyTorch does: before the hooks of tensors, unless the walk ends here
         if extra is not None:
             if "tensor" in extra or "retain" in extra:
                 _run_result_hooks(extra, received, create)
-        if wanted is not None:
-            for nr in range(len(received)):
-                for k in wanted.get((id(node), nr), ()):
-                    captured[k] = received[nr]
+        if wanted is not None and not executes:
+            capture(node, received)
+        if not executes:
+            continue
         if extra is not None and extra.get("pre"):
             received = _run_prehooks(node, received, create)
-        if useful is not None and not any(_target(e) in useful for e in node.edges if e is not None):
-            continue
         edges = [e for e in node.edges if e is not None]
         if not node.runs_without_gradient and all([g is None for g in received]):  # noqa: C419 - a list is quicker here
             pulled: Sequence = [None] * len(edges)
@@ -165,6 +181,7 @@ def _run(
         for edge in edges:
             if useful is None or _target(edge) in useful:
                 arrived(edge)
+    blocks.end()
     return captured
 
 

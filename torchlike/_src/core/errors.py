@@ -170,3 +170,11 @@ def expand_shape(sizes: Sequence[int], shape: Sequence[int], type_name: str = "t
 def numel(shape: Iterable[int]) -> int:
     """The number of elements of a tensor of this shape."""
     return math.prod(shape)
+
+
+class LinAlgError(RuntimeError):
+    """What PyTorch raises for matrices that cannot be factorised."""
+
+
+LinAlgError.__module__ = "torch._C"
+LinAlgError.__qualname__ = LinAlgError.__name__ = "_LinAlgError"

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from torchlike._src.engine import backend, cold, flush, record
+from torchlike._src.engine import backend, checks, cold, flush, record
 from torchlike._src.engine.values import Value
 
 
@@ -36,6 +36,10 @@ def run(op: Any, static: tuple, operands: Sequence) -> tuple[Any, list[Value]]:
             arrays.append(a)
         else:
             arrays.append(np.asarray(x, cold.NUMBER_DTYPES[record.NUMBERS[type(x)]]))
+    if not tracing and (found := checks.of_kernel(kernel)) is not None:
+        codes = cold.run_kernel(found[0], [np.asarray(arrays[k]) for k in found[1]])[0]
+        if (error := checks.error_of(kernel, codes)) is not None:
+            raise error
     if tracing:
         with jax.enable_x64(True), backend.matmul_precision():
             outs = kernel(*arrays)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from torchlike._src.engine import backend, cold, program, record, report, stats
+from torchlike._src.engine import backend, checks, cold, program, record, report, stats
 from torchlike._src.engine.values import UNREFERENCED, Trace, TreeNode, Value, refcounts
 
 TINY_OPERATIONS = 4
@@ -43,6 +43,8 @@ def _flush(trace: Trace, reason: str) -> None:
     global _tick
     if trace.busy:
         trace.recover()
+    if checks.PENDING:
+        checks.examine()
     node = trace.node
     if node is trace.root:
         if trace.leaves:
@@ -52,6 +54,8 @@ def _flush(trace: Trace, reason: str) -> None:
     stats.COUNTS["records"] += node.depth
     _tick += 1
     node.used = _tick
+    if trace.taped:
+        trace.marks.append(trace.tape_position())
     values = trace.values
     live = tuple([k for k, n in enumerate(refcounts(values)) if n > UNREFERENCED])
     if not live:
@@ -207,6 +211,8 @@ def _launch(trace: Trace, ready: Any, live: tuple[int, ...]) -> None:
 
 def _store(trace: Trace, ready: Any, live: tuple[int, ...], outs: list) -> None:
     values = trace.values
+    if ready.checks and len(outs) > len(ready.live):
+        checks.PENDING.append(checks.Pending(outs.pop(), ready, trace, live))
     if ready.live == live:
         for k, array in zip(live, outs, strict=True):
             values[k].array = array
@@ -220,11 +226,14 @@ def _store(trace: Trace, ready: Any, live: tuple[int, ...], outs: list) -> None:
 def _run_cold(trace: Trace, node: TreeNode, live: tuple[int, ...]) -> None:
     stats.COUNTS["cold_runs"] += 1
     plan = program.plan_of(node)
-    results = cold.run(plan, live, trace.floats, trace.ints, trace.complexes, [v.array for v in trace.leaves])
+    results, failed = cold.run(plan, live, trace.floats, trace.ints, trace.complexes, [v.array for v in trace.leaves])
     values = trace.values
     for k, array in zip(live, results, strict=True):
         values[k].array = array
     trace.reset()
+    if failed is not None:
+        checks.poison(values, live, *failed)
+        raise failed[1]
 
 
 def _poison(trace: Trace, live: tuple[int, ...], error: Exception) -> None:
@@ -236,10 +245,14 @@ def _poison(trace: Trace, live: tuple[int, ...], error: Exception) -> None:
 
 def value_array(value: Value) -> Any:
     """The value's array (NumPy or JAX), computing what it needs."""
+    if checks.PENDING and type(value.array) is not np.ndarray:
+        checks.examine()
     if value.array is None:
         epoch = value.epoch
         if epoch is not None and epoch.trace.epoch is epoch:
             flush(epoch.trace, "a read")
+            if checks.PENDING:
+                checks.examine()
         if value.array is None:
             record.raise_lost(value)
     return value.array
@@ -248,7 +261,7 @@ def value_array(value: Value) -> Any:
 def host_array(value: Value) -> np.ndarray:
     """The value in host memory. Shared with the engine: do not write to it."""
     array = value.array
-    if array is None:
+    if array is None or (checks.PENDING and type(array) is not np.ndarray):
         array = value_array(value)
     return array if type(array) is np.ndarray else np.asarray(array)
 

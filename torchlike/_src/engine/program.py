@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from torchlike._src.core.aval import Aval
-from torchlike._src.engine import backend, report, stats
+from torchlike._src.engine import backend, checks, report, stats
 from torchlike._src.engine.values import TreeNode
 
 
@@ -84,10 +84,11 @@ def plan_of(node: TreeNode) -> Plan:
 
 
 def build(plan: Plan, live: tuple[int, ...]) -> Any:
-    """The Python function of a program: (*packs of numbers, *leaves) -> list of live results.
+    """The Python function of a program: (*packs of numbers, *leaves) -> list of live results, then of checks, if any.
 
     A pack that would be empty is left out: even an empty argument costs a transfer."""
     entries = plan.needed(live)
+    conditions = checks.conditions(plan, entries)
     first_use = {(e.kernel, e.refs): e for e in entries}
     partners: dict[int, list] = {}  # id(forward entry) -> its pullback entries that want jax.vjp's residuals
     paired: dict[int, Entry] = {}
@@ -146,17 +147,21 @@ def build(plan: Plan, live: tuple[int, ...]) -> Any:
                 outs = kernel(*arrays)
             for k, o in enumerate(outs):
                 values[e.first + k] = o
-        return [values[k] for k in live]
+        results = [values[k] for k in live]
+        return [*results, checks.collect(conditions, get)] if conditions else results
 
     return run
 
 
 class Program:
-    """A compiled trace: which results it returns, which leaves it consumes."""
+    """A compiled trace: which results it returns, which leaves it consumes, what is to be checked."""
 
-    __slots__ = ("donate", "executable", "live", "positions", "record")
+    __slots__ = ("checks", "donate", "executable", "fine", "live", "plan", "positions", "record")
 
-    def __init__(self, executable: Any, live: tuple[int, ...], donate: tuple[int, ...]) -> None:
+    def __init__(self, plan: Plan, executable: Any, live: tuple[int, ...], donate: tuple[int, ...]) -> None:
+        self.plan = plan
+        self.checks = checks.conditions(plan, plan.needed(live))
+        self.fine = checks.fine(self.checks)
         self.executable = executable
         self.live = live
         self.donate = donate
@@ -197,7 +202,7 @@ def compile_program(node: TreeNode, live: tuple[int, ...], dead: tuple[int, ...]
         stats.COUNTS["disk_hits"] += 1
     took = time.perf_counter() - began
     stats.COUNTS["compile_seconds"] += took
-    program = Program(executable, live, donate)
+    program = Program(plan, executable, live, donate)
     PROGRAMS[program] = node
     node.programs.append(program)
     if len(node.programs) > 8:
@@ -343,17 +348,29 @@ def describe(kernel: Any) -> str | None:
     if text == "":
         op = kernel.op
         forward = getattr(op, "forward", None)
-        if forward is not None:
+        words = getattr(op, "words", None)
+        if words is not None:
+            text = words(kernel, describe)
+        elif forward is not None:
             inner = describe(forward)
-            text = inner and f"grad({inner},{op.need},{op.given},{kernel.specs!r})"
+            text = inner and f"grad({inner},{op.need},{op.given},{op.by_rule},{kernel.specs!r})"
         elif getattr(op, "persistent", True):
-            text = f"{op.fn.__module__}.{op.name}{kernel.static!r}{kernel.specs!r}"
+            text = f"{op.fn.__module__}.{op.name}{static_text(kernel.static)}{kernel.specs!r}"
             if " at 0x" in text or "<locals>" in text or "<lambda>" in text:
                 text = None
         else:
             text = None
         kernel.cache["text"] = text
     return text
+
+
+def static_text(x: Any) -> str:
+    """Static arguments in such words; a kernel among them by its own."""
+    if type(x) is tuple:
+        return f"({', '.join(map(static_text, x))},)"
+    if hasattr(x, "specs") and hasattr(x, "static"):
+        return describe(x) or "<lambda>"
+    return repr(x)
 
 
 def load(key: str | None) -> Any:

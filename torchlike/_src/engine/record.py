@@ -267,7 +267,8 @@ def kernel_of(op: Any, static: tuple, specs: tuple) -> Any:
     return kernel
 
 
-PACKAGE = __name__.split(".", 1)[0] + "."
+PACKAGE = (__name__.split(".", 1)[0] + ".", "torch.")
+"""How the names of our own modules begin; the public ones go by PyTorch's while the alias is installed."""
 
 
 def user_line() -> str:
@@ -275,7 +276,7 @@ def user_line() -> str:
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
-        if not name.startswith(PACKAGE) and name != PACKAGE[:-1]:
+        if not (name + ".").startswith(PACKAGE):
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back
     return "?"

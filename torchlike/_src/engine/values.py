@@ -1,7 +1,9 @@
 """Values and the tree of known traces: the engine's data."""
 
+import itertools
 import sys
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchlike._src.core.aval import Aval
@@ -36,6 +38,7 @@ class Epoch:
         self.trace = trace
 
 
+MAX_MARKS = 4096
 MAX_LOOSE_DEPTH = 512
 """Operations in one trace, while none of them needs a gradient, before it is cut (a loop that never reads results)."""
 
@@ -96,12 +99,16 @@ class Trace:
     """The open trace of one thread: what has been recorded since its last flush."""
 
     __slots__ = (
-        "__weakref__", "backwards", "busy", "complexes", "epoch", "floats", "ints", "leaves", "node", "root", "taped",
-        "updated", "values",
+        "__weakref__", "backwards", "busy", "complexes", "epoch", "floats", "ints", "leaves", "marks", "node", "root",
+        "taped", "updated", "values",
     )  # fmt: skip
+
+    tape_position: Callable[[], int] = itertools.count().__next__
+    """Set by the tape: a number greater than those of all its nodes so far. Each cut of a trace is marked with one."""
 
     def __init__(self, root: TreeNode) -> None:
         self.root = root
+        self.marks: deque[int] = deque(maxlen=MAX_MARKS)
         self.reset()
 
     def reset(self) -> None:

@@ -51,6 +51,8 @@ def relu(input: T):
 
 
 def check_hardtanh(input: Aval, min_val: Any, max_val: Any) -> None:
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
     kind = kind_of(input.dtype)
     if kind == "b":
         raise RuntimeError("Bool inputs not supported for hardtanh")
@@ -405,6 +407,7 @@ def hardswish(input: T):
     **PLAIN,
     namespaces=BOTH,
     check=floats_only("hardshrink_cpu"),
+    rounds_numbers=True,
     vjp={"input": lambda g, input, lambd: choose((input >= -lambd) & (input <= lambd), 0, g)},
 )
 def hardshrink(input: T, lambd: S = 0.5):
@@ -435,6 +438,7 @@ def softshrink(input: T, lambd=0.5):
 
 
 @op(
+    half=lambda input: input / (1 + lax.abs(input)),
     promote=Promote.INT_TO_FLOAT,
     elementwise=True,
     namespaces=FUNCTIONAL,
@@ -449,6 +453,7 @@ def softsign(input: T):
 
 
 @op(
+    half=lambda input: input - lax.tanh(input),
     promote=Promote.INT_TO_FLOAT,
     elementwise=True,
     namespaces=FUNCTIONAL,

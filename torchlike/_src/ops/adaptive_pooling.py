@@ -74,6 +74,8 @@ def _check_adaptive(a: Aval, output_size: Any, n: int, kind: str) -> None:
                 f"(while checking arguments for {name})"
             )
         raise RuntimeError(f"{name}(): Expected 2D or 3D tensor, but got: {shape_text(a.shape)}")
+    if n > 1 and isinstance(output_size, tuple) and a.ndim <= n:
+        raise ValueError(f"Input dimension should be at least {n + 1}")
     if isinstance(output_size, tuple) and len(output_size) != n:
         raise RuntimeError(
             f"{name}: output_size must be {n}"

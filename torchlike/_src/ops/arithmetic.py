@@ -65,6 +65,7 @@ def _times_minus_alpha(g: Any, alpha: Any) -> Any:
 
 
 @op(
+    rounds_numbers=True,
     promote=Promote.DEFAULT,
     elementwise=True,
     inplace=True,
@@ -77,6 +78,7 @@ def add(input: TS, other: TS):
 
 
 @op(
+    rounds_numbers=True,
     promote=Promote.DEFAULT,
     elementwise=True,
     inplace=True,
@@ -92,6 +94,7 @@ def sub(input: TS, other: TS):
 
 
 @op(
+    rounds_numbers=True,
     promote=Promote.DEFAULT,
     elementwise=True,
     inplace=True,
@@ -106,6 +109,7 @@ def _add_alpha(input: T, other: TS, *, alpha: S):
 
 
 @op(
+    rounds_numbers=True,
     promote=Promote.DEFAULT,
     elementwise=True,
     inplace=True,
@@ -120,6 +124,7 @@ def _sub_alpha(input: T, other: TS, *, alpha: S):
 
 
 @op(
+    rounds_numbers=True,
     promote=Promote.DEFAULT,
     elementwise=True,
     method=False,
@@ -169,7 +174,15 @@ def mul(input: TS, other: TS):
     return input * other
 
 
+def _half_div(input: Any, other: Any) -> Any:
+    """A number divided by a tensor is the number times the rounded reciprocal."""
+    if input.dtype != other.dtype and input.dtype == jnp.float32:
+        return (1 / other) * input
+    return input.astype(jnp.float32) / other.astype(jnp.float32)
+
+
 @op(
+    half=_half_div,
     promote=Promote.INT_TO_FLOAT,
     elementwise=True,
     inplace=True,
@@ -214,6 +227,18 @@ def floored_quotient(a: Any, b: Any) -> Any:
     return choose(b == 0, ratio, choose(quotient == 0, signed_zero, down))
 
 
+def _half_floor(input: Any, other: Any) -> Any:
+    """`floored_quotient` rounded at each step; a number divides as it is."""
+    if input.dtype == other.dtype:
+        return floored_quotient(input, other)
+    return floored_quotient(input.astype(jnp.float32), other.astype(jnp.float32))
+
+
+def _half_trunc(input: Any, other: Any) -> Any:
+    """The rounded quotient rounded toward zero; a number divides as it is."""
+    return truncate(input / other)
+
+
 def floored_remainder(a: Any, b: Any) -> Any:
     """a modulo b with the sign of b."""
     a, b = jnp.broadcast_arrays(a, b)
@@ -224,6 +249,7 @@ def floored_remainder(a: Any, b: Any) -> Any:
 
 
 @op(
+    half=_half_trunc,
     promote=Promote.DEFAULT,
     elementwise=True,
     inplace=True,
@@ -238,6 +264,7 @@ def _div_trunc(input: T, other: TS):
 
 
 @op(
+    half=_half_floor,
     promote=Promote.DEFAULT,
     elementwise=True,
     inplace=True,
@@ -252,6 +279,7 @@ def _div_floor(input: T, other: TS):
 
 
 @op(
+    half=_half_floor,
     promote=Promote.DEFAULT,
     elementwise=True,
     inplace=True,
@@ -272,6 +300,7 @@ def _remainder_name(input: Any, other: Any) -> str:
 
 
 @op(
+    rounds_numbers=True,
     promote=Promote.DEFAULT,
     elementwise=True,
     inplace=True,
@@ -286,6 +315,7 @@ def remainder(input: TS, other: TS):
 
 
 @op(
+    rounds_numbers=True,
     promote=Promote.DEFAULT,
     elementwise=True,
     inplace=True,

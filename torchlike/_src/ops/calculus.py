@@ -86,29 +86,41 @@ def _trapezoid_check(name: str) -> Any:
     return check
 
 
-def _areas(y: Any, x: Any, dx: Any, dim: int) -> Any:
-    """(the area under each step, its dim)."""
+def _float_of(a: Any) -> Any:
+    return a.astype(dt.default_dtype().np) if a.dtype.kind in "iu" else a
+
+
+def _times(a: Any, number: float) -> Any:
+    """a * number in floating point, rounded once for half types."""
+    a = _float_of(a)
+    return (widen(a) * np.asarray(number, widen(a).dtype)).astype(a.dtype)
+
+
+def _total(a: Any, axis: int, running: bool) -> Any:
+    """The sum or running sum along a dim: of integers in int64, of half types in float32, rounded."""
+    wide = a.astype(jnp.int64) if a.dtype.kind in "iu" else widen(a)
+    out = lax.cumsum(wide, axis) if running else lax.reduce_sum(wide, (axis,))
+    return out if a.dtype.kind in "iu" else out.astype(a.dtype)
+
+
+def _trapezoid(y: Any, x: Any, dx: Any, dim: int, running: bool) -> Any:
+    """PyTorch's order of operations, which shows in half types and in integers (they wrap around)."""
     dim %= y.ndim
-    if y.dtype.kind in "iu":
-        y = y.astype(dt.default_dtype().np)
-    wide = widen(y)
-    pairs = _ends(wide, dim, 0, 1) + _ends(wide, dim, 1, 0)
+    if x is None and not running:
+        if not y.shape[dim]:
+            return jnp.zeros(y.shape[:dim] + y.shape[dim + 1 :], _float_of(y).dtype)
+        ends = lax.index_in_dim(y, 0, dim, False) + lax.index_in_dim(y, y.shape[dim] - 1, dim, False)
+        return _times(_float_of(_total(y, dim, False)) - _times(ends, 0.5), dx)
+    pairs = _ends(y, dim, 1, 0) + _ends(y, dim, 0, 1)
     if x is None:
-        return pairs * np.asarray(dx / 2, pairs.dtype)
+        return _total(_times(pairs, dx / 2), dim, True)
     if x.ndim == 1:
         x = x.reshape(tuple(-1 if k == dim else 1 for k in range(y.ndim)))
     axis = dim - y.ndim + x.ndim
     widths = _ends(x, axis, 1, 0) - _ends(x, axis, 0, 1)
-    return pairs * widths / 2
-
-
-def _trapezoid(y: Any, x: Any, dx: Any, dim: int, running: bool) -> Any:
-    both = y.dtype if x is None else jnp.promote_types(y.dtype, x.dtype)
-    half = both if both.name in ("float16", "bfloat16") else None
-    areas = _areas(y, x, dx, dim)
-    axis = dim % y.ndim - y.ndim + areas.ndim
-    out = lax.cumsum(areas, axis) if running else lax.reduce_sum(areas, (axis,))
-    return out if half is None else out.astype(half)
+    both = jnp.promote_types(pairs.dtype, widths.dtype)
+    areas = widths.astype(both) * pairs.astype(both)
+    return _times(_total(areas, dim - y.ndim + areas.ndim, running), 0.5)
 
 
 @op(check=_trapezoid_check("trapezoid"), method=False, out=False, aliases=("trapz",), grad_name="MulBackward1")
@@ -126,6 +138,24 @@ def cumulative_trapezoid(y: T, x: TO = None, *, dx=1, dim=-1):
 # -- gradient --------------------------------------------------------------------------------------------------
 
 
+def _half_gradient(x: Any, dim: int, spacing: float, edge_order: int) -> Any:
+    """`gradient_along` of a half type: differences are rounded to it, spacings are not."""
+
+    def over(difference: Any, width: float) -> Any:
+        return (difference.astype(jnp.float32) / np.float32(width)).astype(x.dtype)
+
+    def at(k: int) -> Any:
+        return lax.index_in_dim(x, k % x.shape[dim], dim)
+
+    inside = over(_ends(x, dim, 2, 0) - _ends(x, dim, 0, 2), 2 * spacing)
+    if edge_order == 1:
+        ends = over(at(1) - at(0), spacing), over(at(-1) - at(-2), spacing)
+    else:
+        left, right = 4 * at(1) - 3 * at(0) - at(2), 3 * at(-1) - 4 * at(-2) + at(-3)
+        ends = over(left, 2 * spacing), over(right, 2 * spacing)
+    return lax.concatenate([ends[0], inside, ends[1]], dim)
+
+
 def gradient_along(x: Any, dim: int, spacing: Any, edge_order: int) -> Any:
     """Second-order differences inside, first- or second-order at the edges; `spacing` a number or coordinates."""
     n = x.shape[dim]
@@ -135,6 +165,8 @@ def gradient_along(x: Any, dim: int, spacing: Any, edge_order: int) -> Any:
         return lax.index_in_dim(x, k % n, dim)
 
     if isinstance(spacing, (int, float)):
+        if x.dtype.name in ("float16", "bfloat16"):
+            return _half_gradient(x, dim, spacing, edge_order)
         spacing = np.asarray(spacing, x.dtype)
         inside = (_ends(x, dim, 2, 0) - _ends(x, dim, 0, 2)) / (spacing * 2)
         if edge_order == 1:

@@ -13,7 +13,13 @@ from torchlike._src.ops.elementwise import choose, common_dtype, kind_of, no_gra
 
 # -- comparisons ------------------------------------------------------------------------------------------------
 
-COMPARISON = {"promote": Promote.ALWAYS_BOOL, "elementwise": True, "inplace": True, "differentiable": False}
+COMPARISON: dict[str, Any] = {
+    "promote": Promote.ALWAYS_BOOL,
+    "elementwise": True,
+    "inplace": True,
+    "differentiable": False,
+    "rounds_numbers": True,
+}
 
 
 @op(**COMPARISON, dunders=("__eq__",))

@@ -115,6 +115,12 @@ def check_einsum(equation: str, operands: tuple) -> None:
         no_bool("bmm", first)
 
 
+def _sums(equation: str) -> bool:
+    """Whether the equation of one operand sums over a letter."""
+    letters, result = equation.split("->")
+    return not set(letters) <= set(result)
+
+
 @op(
     namespaces=(),
     method=False,
@@ -125,7 +131,10 @@ def check_einsum(equation: str, operands: tuple) -> None:
 def _einsum(equation: str, operands: TL):
     """`equation` is complete: explicit output, no spaces, no ellipsis (the composite rewrites those)."""
     if len(operands) == 1 and operands[0].dtype.kind == "b":
-        return jnp.einsum(equation, operands[0].astype(jnp.int64)) != 0
+        counts = jnp.einsum(equation, operands[0].astype(jnp.int64))
+        return counts if _sums(equation) else counts != 0
+    if len(operands) == 1 and operands[0].dtype.kind in "iu" and _sums(equation):
+        return jnp.einsum(equation, operands[0].astype(jnp.int64))  # a sum of integers
     if operands[0].dtype.name in HALF:
         out = jnp.einsum(equation, *operands, preferred_element_type=jnp.float32)
         return out.astype(operands[0].dtype)

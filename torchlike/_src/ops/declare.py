@@ -16,7 +16,9 @@ one. Annotations say what each parameter is:
 
 An implementation sees arrays (numbers arrive as 0-d arrays) and static values. With `promote`, its T and TS
 operands arrive in the compute dtype and the result is cast to PyTorch's result dtype; S operands arrive in the
-compute dtype too (without `promote`: float64, int64 or complex128 0-d arrays).
+compute dtype too (without `promote`: float64, int64 or complex128 0-d arrays). The compute dtype of half types is
+float32, and the result is rounded once. Where PyTorch rounds numbers to the half type first, `rounds_numbers` is set;
+where it rounds between steps, `half` is an implementation whose tensors arrive in the half type (numbers in float32).
 
 `vjp` maps a tensor parameter to its gradient rule. A rule takes, by name: `g` (the output's gradient; `g0`,
 `g1`, … with several outputs, zeros where nothing came back), tensor and number parameters, `out` (`out0`, …),
@@ -40,7 +42,7 @@ from torchlike._src.core.aval import CPU, Aval, aval
 from torchlike._src.core.dtype import dtype as DType
 from torchlike._src.core.dtype import from_numpy
 from torchlike._src.core.errors import broadcast_shapes
-from torchlike._src.core.promotion import Promote, promote
+from torchlike._src.core.promotion import Promote, promote, result_type
 from torchlike._src.core.tracing import result_types
 
 __all__ = ["OPS", "S", "T", "TL", "TO", "TS", "Kernel", "Op", "Promote", "RawOp", "op"]
@@ -117,6 +119,8 @@ class RawOp:
     differentiable = True
     linear = False
     """Linear in all its array operands together: the gradient is the transpose and needs none of them."""
+    faults: "Faults | None" = None
+    """What may be wrong with operands' values, found while programs run."""
 
     def __init__(self, fn: Callable, name: str | None = None, *, linear: bool = False, grad_name: Any = None) -> None:
         self.fn = fn
@@ -137,6 +141,13 @@ class RawOp:
 
     def make_kernel(self, static: tuple, specs: tuple) -> "Kernel":
         return Kernel(self, static, specs, self.infer(static, specs))
+
+    def host_function(self, kernel: "Kernel") -> Callable | None:
+        """The kernel as a NumPy function, if one has been written out."""
+        # Loaded with the host tier, when a first trace needs it.
+        from torchlike._src.ops.host_rules import host_function
+
+        return host_function(kernel)
 
 
 class Op(RawOp):
@@ -160,6 +171,8 @@ class Op(RawOp):
         self.outputs: tuple[str, ...] | None = options.pop("outputs", None)
         self.grad_name: str | Callable = options.pop("grad_name", None) or camel(self.name)
         self.autocast: str | None = options.pop("autocast", None)
+        self.half: Callable | None = options.pop("half", None)
+        self.rounds_numbers: bool = options.pop("rounds_numbers", False)
         self.linear = options.pop("linear", False)
         promote_args: tuple[str, ...] | None = options.pop("promote_args", None)
         if options:
@@ -237,12 +250,46 @@ class Op(RawOp):
         ]
         return promote(self.promote, parts)
 
+    def half_type(self, static: tuple, specs: tuple) -> Any:
+        """The half type that the operands have in common; None if it is another type."""
+        names = self.names(static, len(specs))
+        common = result_type(
+            [
+                NUMBER_TYPES[s] if type(s) is str else (s.dtype, s.ndim)
+                for n, s in zip(names, specs, strict=True)
+                if n in self.promote_args
+            ]
+        )
+        return common.np if common.name in ("float16", "bfloat16") else None
+
+    def _rounded_first(self, spec: Any, half: Any) -> bool:
+        """Whether an operand is rounded to the half type before anything is computed: tensors of other types are,
+        numbers and 0-dim tensors only where PyTorch's kernel does not take them as they are."""
+        if type(spec) is not str and (spec.ndim or spec.dtype.np == half):
+            return spec.dtype.np != half
+        return self.rounds_numbers
+
     def execute(self, static: tuple, specs: tuple, arrays: Sequence) -> tuple:
         dtypes = self.resolve(static, specs)
+        function = self.fn
         if dtypes is not None:
             names = self.names(static, len(specs))
+            half = self.half_type(static, specs) if dtypes[0].name == "float32" else None
+            if half is not None:
+                arrays = [
+                    cast(cast(a, dtypes[0].np), half) if a.dtype.kind != "c" and self._rounded_first(s, half) else a
+                    for s, a in zip(specs, arrays, strict=True)
+                ]
             arrays = [self._cast_in(n, s, a, dtypes[0]) for n, s, a in zip(names, specs, arrays, strict=True)]
-        out = self.fn(**self.bind(static, arrays))
+            if half is not None and self.half is not None:
+                function = self.half
+                arrays = [
+                    cast(a, half)
+                    if type(s) is not str and (s.ndim or s.dtype.np == half) and n in self.promote_args
+                    else a
+                    for n, s, a in zip(names, specs, arrays, strict=True)
+                ]
+        out = function(**self.bind(static, arrays))
         outs = out if isinstance(out, tuple) else (out,)
         if dtypes is not None:
             result = dtypes[1].np
@@ -277,6 +324,61 @@ class Op(RawOp):
 
     def _checked_arguments(self, static: tuple, specs: Sequence) -> dict[str, Any]:
         return self.bind(static, [NUMBER_TYPES[s] if type(s) is str else s for s in specs])
+
+
+class Faults(RawOp):
+    """What may be wrong with the values of an operator's operands; the engine looks when it has run (engine/checks.py).
+
+    `codes(**arrays)` takes parameters by name as gradient rules do (`<name>_aval` for a shape and dtype) and gives an
+    int64 array: FINE, or a number that says what is wrong, for each condition. `error(code=, number=, ...)` makes
+    PyTorch's error of the code of condition `number`; it may take avals and static parameters. Where `when(...)` of
+    avals and static parameters is false, there is nothing to check."""
+
+    def __init__(self, codes: Callable, error: Callable, when: Callable | None = None) -> None:
+        super().__init__(codes, "faults of " + codes.__name__)
+        self.error = error
+        self.when = when
+
+    def of(self, forward: "Kernel") -> "tuple[Kernel, tuple[int, ...]] | None":
+        """(the kernel that computes the codes, which of `forward`'s operands it takes), or None."""
+        if self.when is not None and not self._call(self.when, forward, {}):
+            return None
+        wanted = parameter_names(self.fn)
+        names = forward.op.names(forward.static, len(forward.specs))
+        positions = tuple(k for k, n in enumerate(names) if n in wanted)
+        return self.make_kernel((forward, positions), tuple(forward.specs[k] for k in positions)), positions
+
+    def execute(self, static: tuple, specs: tuple, arrays: Sequence) -> tuple:
+        forward, positions = static
+        return (self._call(self.fn, forward, dict(zip(positions, arrays, strict=True))),)
+
+    def infer(self, static: tuple, specs: tuple) -> tuple[Aval, ...]:
+        outs = result_types(lambda *a: self.execute(static, specs, a), [shape_struct(s) for s in specs])
+        return tuple(aval(shape, from_numpy(kind), CPU) for shape, kind in outs)
+
+    def error_of(self, forward: "Kernel", number: int, code: int) -> Exception:
+        return self._call(self.error, forward, {}, code=code, number=number)
+
+    @staticmethod
+    def _call(function: Callable, forward: "Kernel", arrays: dict, **more: Any) -> Any:
+        op, static, specs = forward.op, forward.static, forward.specs
+        avals = op.bind(static, [NUMBER_TYPES[s] if type(s) is str else s for s in specs])
+        known = op.bind(static, [arrays.get(k) for k in range(len(specs))]) | more
+        known |= {n + "_aval": avals[n] for n, _ in op.operands}
+        return function(**{n: known[n] for n in parameter_names(function)})
+
+
+FINE = -(1 << 63)
+"""The code of a condition that holds."""
+
+
+def first_bad(bad: Any, values: Any) -> Any:
+    """The first of `values` (int64) where `bad`, as a code; FINE if there is none."""
+    bad, values = bad.reshape(-1), jnp.broadcast_to(values, bad.shape).reshape(-1)
+    if not bad.shape[0]:
+        return jnp.full((), FINE, jnp.int64)
+    at = jnp.argmax(bad)
+    return jnp.where(bad[at], jnp.maximum(values[at].astype(jnp.int64), FINE + 1), FINE)
 
 
 class Kernel:
@@ -435,10 +537,10 @@ class Pullback(RawOp):
 
 def op(**options: Any) -> Callable[[Callable], Op]:
     """Declare an operator. Options (see the module's text): name, promote, promote_args (which operands decide the
-    dtype), elementwise, vjp, differentiable, check(**avals and statics) raising PyTorch's error, shape(**avals and
-    statics) -> Aval or tuple (quicker than tracing), namespaces, method, inplace, out, dunders, aliases,
-    outputs (field names of a tuple result), grad_name, autocast ("lower", "float32", "promote"), linear (linear in its
-    tensor operands together: the gradient is the transpose, nothing is saved)."""
+    dtype), rounds_numbers, half, elementwise, vjp, differentiable, check(**avals and statics) raising PyTorch's error,
+    shape(**avals and statics) -> Aval or tuple (quicker than tracing), namespaces, method, inplace, out, dunders,
+    aliases, outputs (field names of a tuple result), grad_name, autocast ("lower", "float32", "promote"), linear
+    (linear in its tensor operands together: the gradient is the transpose, nothing is saved)."""
 
     def declare(fn: Callable) -> Op:
         declared = Op(fn, **options)

@@ -60,6 +60,17 @@ def _cosine_parts(x1: Any, x2: Any, dim: int, eps: float) -> tuple:
     return x1, x2, jnp.maximum(n1, low), jnp.maximum(n2, low), dim
 
 
+def _half_cosine(x1: Any, x2: Any, dim: int, eps: float) -> Any:
+    """Norms, quotients and products are rounded."""
+    half = x1.dtype
+    _, _, n1, n2, axis = _cosine_parts(x1.astype(jnp.float32), x2.astype(jnp.float32), dim, eps)
+    x1, x2, *_ = jnp.broadcast_arrays(x1, x2)
+    if x1.ndim == 0:
+        x1, x2 = x1.reshape(1), x2.reshape(1)
+    product = (x1 / n1.astype(half)) * (x2 / n2.astype(half))
+    return product.astype(jnp.float32).sum(axis).astype(half)
+
+
 def cosine_grad(g: Any, mine: Any, other: Any, dim: int, eps: float) -> Any:
     """other / (n1 n2) - cos * mine / n1²; the clamp at eps lets the norm's gradient through, as PyTorch's does."""
     x1, x2, n1, n2, dim = _cosine_parts(mine, other, dim, eps)
@@ -80,6 +91,7 @@ def check_cosine(x1: Aval, x2: Aval, dim: int, eps: float) -> None:
     out=False,
     promote=Promote.DEFAULT,
     check=check_cosine,
+    half=_half_cosine,
     grad_name="SumBackward1",
     vjp={
         "x1": lambda g, x1, x2, dim, eps: cosine_grad(g, x1, x2, dim, eps),
@@ -90,6 +102,13 @@ def cosine_similarity(x1: T, x2: T, dim=1, eps=1e-08):
     """x1 · x2 / (|x1| |x2|) along dim, norms not below eps."""
     x1, x2, n1, n2, dim = _cosine_parts(x1, x2, dim, eps)
     return ((x1 / n1) * (x2 / n2)).sum(dim)
+
+
+def _half_pairwise(x1: Any, x2: Any, p: float, eps: float, keepdim: bool) -> Any:
+    """The difference is rounded, and again when eps is on it."""
+    d = (x1 - x2).astype(jnp.float32) + np.float32(eps).astype(x1.dtype).astype(jnp.float32)
+    norm = norm_of(d.astype(x1.dtype).astype(jnp.float32), p, d.ndim - 1)
+    return norm[..., None] if keepdim else norm
 
 
 def pairwise_grad(g: Any, x1: Any, x2: Any, p: float, eps: float, keepdim: bool, sign: int) -> Any:
@@ -105,6 +124,7 @@ def pairwise_grad(g: Any, x1: Any, x2: Any, p: float, eps: float, keepdim: bool,
     out=False,
     promote=Promote.INT_TO_FLOAT,
     check=lambda x1, x2, p, eps, keepdim: broadcast_shapes(x1.shape, x2.shape),
+    half=_half_pairwise,
     grad_name="NormBackward1",
     vjp={
         "x1": lambda g, x1, x2, p, eps, keepdim: pairwise_grad(g, x1, x2, p, eps, keepdim, 1),

@@ -373,7 +373,6 @@ INDEX_CHECKS: dict[str, IndexCheck] = {
     "take": IndexCheck("index", _flat, True, IndexError, FLAT),
     "put": IndexCheck("index", _flat, True, IndexError, FLAT),
     "embedding": IndexCheck("indices", _table, False, IndexError, IN_SELF),
-    "_embedding_bag": IndexCheck("indices", _table, False, RuntimeError, "Index out of range: {index}"),
     "_index": IndexCheck("indices", _laid_out, True, IndexError, OUT_OF_BOUNDS),
     "_index_put": IndexCheck("indices", _laid_out, True, IndexError, OUT_OF_BOUNDS),
 }

@@ -1,7 +1,7 @@
 """Linear algebra kernels: factorisations, solves, determinants, matrix functions.
 
 They run on JAX's LAPACK bindings. Gradient rules are stated in PyTorch's convention for complex values. A matrix that
-is singular, or not positive definite, gives inf or NaN: whether one is cannot be known before the program runs.
+is singular, or not positive definite, gives inf or NaN; ops/faults.py makes it an error.
 """
 
 from typing import Any
@@ -83,9 +83,39 @@ def _zero_info(a: Any) -> Any:
     return jnp.zeros(a.shape[:-2], jnp.int32)
 
 
-def _bad_info(a: Any) -> Any:
-    """1 where a factorisation failed (its result has NaN or inf), else 0."""
-    return (~jnp.isfinite(a).all((-2, -1))).astype(jnp.int32)
+def zero_diagonal(a: Any) -> Any:
+    """(...,) int32: the place, from 1, of the first zero on each matrix' diagonal; 0 where there is none."""
+    zero = _diag_of(a) == 0
+    return jnp.where(zero.any(-1), jnp.argmax(zero, -1) + 1, 0).astype(jnp.int32)
+
+
+def _pivot_info(A: Any) -> Any:
+    """LAPACK's info of the LU factorisation of A. XLA makes one of it and the factorisation that a solver does."""
+    return _zero_info(A) if A.size == 0 else zero_diagonal(lax.linalg.lu(A)[0])
+
+
+def _minor_info(A: Any, lower: Any) -> Any:
+    """LAPACK's info of the Cholesky factorisation: the order of the first leading minor that is not positive.
+    Worked out where the factorisation has failed."""
+    failed = ~jnp.isfinite(lower).all((-2, -1))
+    return lax.cond(failed.any(), lambda: jnp.where(failed, _first_minor(A), 0), lambda: _zero_info(A))
+
+
+def _first_minor(A: Any) -> Any:
+    """Eliminates column by column until a pivot is not positive; reads the lower triangle."""
+    rows = lax.iota(jnp.int32, A.shape[-1])
+
+    def step(j: Any, state: tuple) -> tuple:
+        a, order = state
+        column = jnp.where(rows >= j, lax.dynamic_index_in_dim(a, j, a.ndim - 1, keepdims=False), 0)
+        pivot = lax.dynamic_index_in_dim(column, j, column.ndim - 1, keepdims=False).real
+        good = pivot > 0
+        order = jnp.where((order == 0) & ~good, j.astype(jnp.int32) + 1, order)
+        below = jnp.where(rows > j, column, 0)
+        outer = below[..., :, None] * jnp.conj(below)[..., None, :]
+        return a - outer / jnp.where(good, pivot, 1)[..., None, None], order
+
+    return lax.fori_loop(0, A.shape[-1], step, (A, _zero_info(A)))[1]
 
 
 # -- Cholesky -------------------------------------------------------------------------------------------------
@@ -137,7 +167,7 @@ def _linalg_cholesky(A: T, upper: bool = False):
         return A, _zero_info(A)
     source = adjoint(A) if upper else A
     lower = jnp.tril(lax.linalg.cholesky(source, symmetrize_input=False))
-    return (adjoint(lower) if upper else lower), _bad_info(lower)
+    return (adjoint(lower) if upper else lower), _minor_info(source, lower)
 
 
 def check_cholesky_solve(B: Aval, L: Aval, upper: bool) -> None:
@@ -274,10 +304,7 @@ def _linalg_solve(A: T, B: T, left: bool = True):
     """(X, info) with A X = B, or X A = B with left=False."""
     b, vector = _columns(A, B)
     x = _solve(A, b, left)
-    info = jnp.zeros(A.shape[:-2], jnp.int32) if A.size == 0 else (lax.linalg.lu(A)[0])
-    if A.size:
-        info = (_diag_of(info) == 0).any(-1).astype(jnp.int32)
-    return (x[..., 0] if vector else x), info
+    return (x[..., 0] if vector else x), _pivot_info(A)
 
 
 @op(
@@ -294,7 +321,7 @@ def _linalg_inv(A: T):
     if A.size == 0:
         return A, _zero_info(A)
     inverse = _solve(A, jnp.broadcast_to(jnp.eye(A.shape[-1], dtype=A.dtype), A.shape), True)
-    return inverse, _bad_info(inverse)
+    return inverse, _pivot_info(A)
 
 
 def check_solve_triangular(A: Aval, B: Aval, upper: bool, left: bool, unitriangular: bool) -> None:
@@ -569,9 +596,7 @@ def _linalg_lu_factor(A: T, pivot: bool = True):
         k = min(A.shape[-2:])
         return A, jnp.zeros((*A.shape[:-2], k), jnp.int32), _zero_info(A)
     lu, pivots, _ = lax.linalg.lu(A)
-    zero = _diag_of(lu) == 0
-    first = jnp.argmax(zero, -1).astype(jnp.int32) + 1
-    return lu, pivots.astype(jnp.int32) + 1, jnp.where(zero.any(-1), first, 0).astype(jnp.int32)
+    return lu, pivots.astype(jnp.int32) + 1, zero_diagonal(lu)
 
 
 @op(**internal(differentiable=False))

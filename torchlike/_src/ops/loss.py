@@ -47,12 +47,19 @@ def _mse_slope(g, input, target, reduction):
     return (2 * (input - target)) * unreduce(g, _size(input, target), reduction)
 
 
+def _half_mse(input: Any, target: Any, reduction: str) -> Any:
+    """The difference is rounded, and its square."""
+    d = input - target
+    return reduce((d * d).astype(jnp.float32) if reduction != "none" else d * d, reduction)
+
+
 @op(
     namespaces=(),
     method=False,
     out=False,
     promote=Promote.DEFAULT,
     check=_pointwise_floating("mse_cpu"),
+    half=_half_mse,
     autocast="float32",
     vjp={"input": _mse_slope, "target": lambda g, input, target, reduction: -_mse_slope(g, input, target, reduction)},
 )
@@ -60,6 +67,34 @@ def _mse_loss(input: T, target: T, *, reduction: str = "mean"):
     """(input - target) ** 2, broadcast, reduced."""
     d = input - target
     return reduce(d * d, reduction)
+
+
+def _half_soft_margin(input: Any, target: Any, reduction: str) -> Any:
+    """Rounded at each step."""
+    loss = jnp.log1p(jnp.exp(-target * input))
+    return reduce(loss.astype(jnp.float32) if reduction != "none" else loss, reduction)
+
+
+def _half_smooth_l1(input: Any, target: Any, beta: Any, reduction: str) -> Any:
+    """float16 is rounded at each step, bfloat16 once."""
+    if input.dtype == jnp.float16:
+        beta = beta.astype(jnp.float16)
+    else:
+        input, target = input.astype(jnp.float32), target.astype(jnp.float32)
+    d = abs(input - target)
+    loss = jnp.where(d < beta, 0.5 * d * d / beta, d - 0.5 * beta)
+    return reduce(loss.astype(jnp.float32) if reduction != "none" else loss, reduction)
+
+
+def _half_huber(input: Any, target: Any, delta: Any, reduction: str) -> Any:
+    """bfloat16 is rounded at each step, float16 once."""
+    if input.dtype == jnp.bfloat16:
+        delta = delta.astype(jnp.bfloat16)
+    else:
+        input, target = input.astype(jnp.float32), target.astype(jnp.float32)
+    d = abs(input - target)
+    loss = jnp.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta))
+    return reduce(loss.astype(jnp.float32) if reduction != "none" else loss, reduction)
 
 
 def _smooth_slope(g, input, target, beta, reduction):
@@ -75,6 +110,7 @@ def _smooth_slope(g, input, target, beta, reduction):
     promote=Promote.DEFAULT,
     promote_args=("input", "target"),
     check=_pointwise_floating("smooth_l1_cpu"),
+    half=_half_smooth_l1,
     autocast="float32",
     grad_name="SmoothL1LossBackward0",
     vjp={
@@ -101,6 +137,7 @@ def _huber_slope(g, input, target, delta, reduction):
     promote=Promote.DEFAULT,
     promote_args=("input", "target"),
     check=_pointwise_floating("huber_cpu"),
+    half=_half_huber,
     autocast="float32",
     vjp={
         "input": _huber_slope,
@@ -128,6 +165,7 @@ def _soft_margin_slope(g, input, target, reduction):
     out=False,
     promote=Promote.DEFAULT,
     autocast="float32",
+    half=_half_soft_margin,
     grad_name="SoftMarginLossBackward0",
     vjp={
         "input": _soft_margin_slope,
@@ -139,7 +177,7 @@ def _soft_margin_slope(g, input, target, reduction):
 def _soft_margin_loss(input: T, target: T, *, reduction: str = "mean"):
     """log(1 + exp(-target * input))."""
     z = -target * input
-    return reduce(jnp.maximum(z, 0) + jnp.log1p(jnp.exp(-abs(z))), reduction)
+    return reduce(jnp.log1p(jnp.exp(z)), reduction)  # overflows to inf, as PyTorch's does
 
 
 # -- binary cross entropy -------------------------------------------------------------------------------------
@@ -175,14 +213,20 @@ def _bce_target(g, input, weight, reduction):
     out=False,
     promote=Promote.DEFAULT,
     check=check_bce,
+    half=lambda input, target, weight, reduction: reduce(
+        _weighted(_cross_entropies(input, target), weight).astype(jnp.float32), reduction
+    ),
     autocast="float32",
     vjp={"input": _bce_slope, "target": _bce_target},
 )
 def _binary_cross_entropy(input: T, target: T, weight: TO = None, *, reduction: str = "mean"):
     """-w * (t * log(x) + (1 - t) * log(1 - x)), the logarithms not below -100. Sizes agree."""
+    return reduce(_weighted(_cross_entropies(input, target), weight), reduction)
+
+
+def _cross_entropies(input: Any, target: Any) -> Any:
     low = jnp.asarray(-100, input.dtype)
-    loss = (target - 1) * jnp.maximum(jnp.log1p(-input), low) - target * jnp.maximum(jnp.log(input), low)
-    return reduce(_weighted(loss, weight), reduction)
+    return (target - 1) * jnp.maximum(jnp.log1p(-input), low) - target * jnp.maximum(jnp.log(input), low)
 
 
 def check_bce_logits(input: Aval, target: Aval, weight: Aval | None, pos_weight: Aval | None, reduction: str) -> None:
@@ -330,7 +374,7 @@ def nll_grad(g0, input_aval, target, weight, out1, ignore_index, reduction):
 def _nll_loss(input: T, target: T, weight: TO = None, *, ignore_index: int = -100, reduction: str = "mean"):
     """(N, C, ...), (N, ...) of class numbers, (C,) -> (-weight[t] * input[n, t], reduced; the sum of the weights).
 
-    A class number out of range gives NaN: whether one is cannot be known before the program runs."""
+    A class number out of range gives NaN; ops/faults.py makes it an error."""
     one = input.ndim == 1
     shape = target.shape
     x, t = _as_rows(input, target)

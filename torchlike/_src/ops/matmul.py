@@ -288,6 +288,13 @@ def matmul_name(input: Aval, other: Aval) -> str:
 # -- products -------------------------------------------------------------------------------------------------
 
 
+def wide_dot(a: Any, b: Any, contract: tuple, batch: tuple = ((), ())) -> Any:
+    """`dot` whose result stays in float32 for half types."""
+    if a.dtype.name in HALF:
+        return lax.dot_general(a, b, (contract, batch), preferred_element_type=jnp.float32)
+    return dot(a, b, contract, batch)
+
+
 def _mm(a: Any, b: Any) -> Any:
     return dot(a, b, ((1,), (0,)))
 
@@ -578,7 +585,11 @@ def bilinear(input1: T, input2: T, weight: T, bias: TO = None):
 
 
 def _blend(input: Any, product: Any, beta: Any, alpha: Any) -> Any:
-    """beta * input + alpha * product. With beta 0 PyTorch ignores input, NaN included."""
+    """beta * input + alpha * product. With beta 0 PyTorch ignores input, NaN included. A float32 product of half types
+    is rounded when input has been added."""
+    half = input.dtype if input.dtype.name in HALF and product.dtype == jnp.float32 else None
+    if half is not None:
+        return _blend(input.astype(jnp.float32), product, beta, alpha).astype(half)
     product = scaled(product, alpha)
     first = jnp.where(beta == 0, jnp.zeros((), input.dtype), scaled(input, beta))
     return product | first if product.dtype.kind == "b" else first + product
@@ -601,7 +612,7 @@ def _number_conj(c: Any) -> Any:
 )
 def addmm(input: T, mat1: T, mat2: T, *, beta: S = 1, alpha: S = 1):
     """(n, k), (k, m) -> (n, m): `beta * input + alpha * mat1 @ mat2`; input is broadcast."""
-    return _blend(input, _mm(mat1, mat2), beta, alpha)
+    return _blend(input, wide_dot(mat1, mat2, ((1,), (0,))), beta, alpha)
 
 
 @op(
@@ -617,7 +628,9 @@ def addmm(input: T, mat1: T, mat2: T, *, beta: S = 1, alpha: S = 1):
 )
 def addmv(input: T, mat: T, vec: T, *, beta: S = 1, alpha: S = 1):
     """(n, k), (k,) -> (n,): `beta * input + alpha * mat @ vec`."""
-    return _blend(input, dot(mat, vec, ((1,), (0,))), beta, alpha)
+    if input.dtype.name in HALF:  # only here are the numbers rounded
+        beta, alpha = (n.astype(jnp.float32).astype(input.dtype).astype(jnp.float32) for n in (beta, alpha))
+    return _blend(input, wide_dot(mat, vec, ((1,), (0,))), beta, alpha)
 
 
 @op(
@@ -635,7 +648,7 @@ def addmv(input: T, mat: T, vec: T, *, beta: S = 1, alpha: S = 1):
 )
 def baddbmm(input: T, batch1: T, batch2: T, *, beta: S = 1, alpha: S = 1):
     """(b, n, k), (b, k, m) -> (b, n, m): `beta * input + alpha * batch1 @ batch2`; input is broadcast."""
-    return _blend(input, _bmm(batch1, batch2), beta, alpha)
+    return _blend(input, wide_dot(batch1, batch2, ((2,), (1,)), ((0,), (0,))), beta, alpha)
 
 
 def _expand_g(g: Any, other: Any) -> Any:
@@ -657,10 +670,22 @@ def _expand_g(g: Any, other: Any) -> Any:
 )
 def addbmm(input: T, batch1: T, batch2: T, *, beta: S = 1, alpha: S = 1):
     """(b, n, k), (b, k, m) -> (n, m): `beta * input + alpha * (batch1 @ batch2).sum(0)`."""
-    return _blend(input, dot(batch1, batch2, ((0, 2), (0, 1))), beta, alpha)
+    if input.dtype.name not in HALF:
+        return _blend(input, dot(batch1, batch2, ((0, 2), (0, 1))), beta, alpha)
+    one = jnp.ones((), jnp.float32)  # PyTorch adds the products one by one
+    for k in range(batch1.shape[0]):
+        input = _blend(input, wide_dot(batch1[k], batch2[k], ((1,), (0,))), one if k else beta, alpha)
+    return input if batch1.shape[0] else _blend(input, jnp.zeros((), jnp.float32), beta, alpha)
+
+
+def _half_addr(input: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
+    """Rounded at each step, numbers too."""
+    beta, alpha = beta.astype(input.dtype), alpha.astype(input.dtype)
+    return _blend(input, (alpha * vec1)[:, None] * vec2[None, :], beta, jnp.ones((), input.dtype))
 
 
 @op(
+    half=_half_addr,
     check=check_addr,
     inplace=True,
     promote=Promote.DEFAULT,

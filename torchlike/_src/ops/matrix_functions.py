@@ -127,7 +127,44 @@ def _linalg_householder_product(A: T, tau: T):
     return _apply_reflectors(_reflectors(A), tau, eye, False)
 
 
-@op(**internal(grad_name="OrmqrBackward0"))
+def _check_ormqr(A: Aval, tau: Aval, other: Aval, left: bool, transpose: bool) -> None:
+    for name, a in (("input", A), ("other", other)):
+        if a.ndim < 2:
+            raise RuntimeError(f"torch.ormqr: {name} must have at least 2 dimensions.")
+    side = -2 if left else -1
+    if tau.ndim and tau.shape[-1] > A.shape[-1]:
+        raise RuntimeError(
+            "torch.ormqr: tau.shape[-1] must be equal to min(other.shape[-2], input.shape[-1])"
+            if left
+            else "torch.ormqr: tau.shape[-1] must be equal to min(other.shape[-1], input.shape[-1])"
+        )
+    if tau.shape[-1:] != (min(other.shape[side], A.shape[-1]),):
+        raise RuntimeError(
+            f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])"
+            if other.shape[side] == A.shape[-2]
+            else f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]"
+        )
+    if other.shape[side] != A.shape[-2]:
+        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
+    if A.ndim - tau.ndim != 1:
+        raise RuntimeError(
+            "torch.ormqr: Expected tau to have one dimension less than input, but got tau.ndim equal to "
+            f"{tau.ndim} and input.ndim is equal to {A.ndim}"
+        )
+    if A.ndim != other.ndim:
+        raise RuntimeError(
+            "torch.ormqr: Expected other to have the same number of dimensions as input, but got other.ndim equal to "
+            f"{other.ndim} and input.ndim is equal to {A.ndim}"
+        )
+    for name, a in (("tau", tau), ("other", other)):
+        if a.dtype is not A.dtype:
+            raise RuntimeError(
+                f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype"
+                f"{A.dtype.scalar_name} and {name} has dtype {a.dtype.scalar_name}"
+            )
+
+
+@op(**internal(grad_name="OrmqrBackward0", check=_check_ormqr))
 def _ormqr(A: T, tau: T, other: T, left: bool = True, transpose: bool = False):
     """Q @ other (or Q^H @, or from the right) for the Q of reflectors A, tau."""
     if left:

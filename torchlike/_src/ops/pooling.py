@@ -172,6 +172,7 @@ def _spread_tiles(g: Any, code: Any, plan: Sequence[tuple]) -> Any:
     tiled = g.shape[:lead] + tuple(n for p, count in zip(plan, g.shape[lead:], strict=True) for n in (count, p[0]))
     thin = g.shape[:lead] + tuple(n for count in g.shape[lead:] for n in (count, 1))
     grid = [1] * lead + [n for k in kernels for n in (1, k)]
+    code, g = lax.optimization_barrier((code, g))  # otherwise the winner is searched for again at every element
     match = code.reshape(thin) == jnp.asarray(numbers.reshape(grid), code.dtype)
     out = jnp.where(match, g.reshape(thin), jnp.zeros((), g.dtype))
     final = g.shape[:lead] + tuple(c * k for c, k in zip(g.shape[lead:], kernels, strict=True))

@@ -64,6 +64,7 @@ def _pow_name(input: Any, exponent: Any) -> str:
 
 
 @op(
+    rounds_numbers=True,
     promote=Promote.DEFAULT,
     elementwise=True,
     inplace=True,
@@ -179,6 +180,11 @@ def _pow_static_input(g: Any, input: Any, exponent: Any) -> Any:
 def _pow_static(input: T, *, exponent):
     """input ** exponent for a Python number that is part of the program: x * x, sqrt(x), 1 / x, …"""
     compute, result = _static_dtypes(from_numpy(input.dtype), input.ndim, exponent)
+    if input.dtype.name == "bfloat16":  # PyTorch rounds between the products of this type, not of float16
+        if exponent == 3:
+            return input * input * input
+        if exponent == -2:
+            return 1 / (input * input)
     return cast(fixed_power(cast(input, compute.np), exponent), result.np)
 
 

@@ -2,7 +2,11 @@
 
 The numbers are drawn elsewhere and come in as `drawn`. One operator for each name that a `grad_fn` can show."""
 
+from typing import Any
+
+import jax
 import jax.numpy as jnp
+from jax import lax
 
 from torchlike._src.ops.declare import T, op
 
@@ -23,7 +27,22 @@ GRAD_NAMES = {
     "cauchy_": "CauchyBackward0",
     "log_normal_": "LogNormalBackward0",
     "geometric_": "GeometricBackward0",
+    "standard_gamma": "StandardGammaBackward0",
 }
+
+
+@jax.custom_vjp
+def gamma_gradient(input: Any, drawn: Any) -> Any:
+    """d drawn / d input for standard gamma numbers, elementwise (implicit differentiation)."""
+    return lax.random_gamma_grad(input.astype("float64"), drawn.astype("float64")).astype(input.dtype)
+
+
+def _no_second_gradient(*unused: Any) -> Any:
+    raise NotImplementedError("the derivative for '_standard_gamma_grad' is not implemented.")
+
+
+gamma_gradient.defvjp(lambda input, drawn: (gamma_gradient(input, drawn), None), _no_second_gradient)
+RULES: dict[str, Any] = {"standard_gamma": lambda g, input, drawn: g * gamma_gradient(input, drawn)}
 
 
 def _declare(name: str, grad_name: str) -> None:
@@ -38,7 +57,7 @@ def _declare(name: str, grad_name: str) -> None:
         out=False,
         grad_name=grad_name,
         shape=lambda input, drawn: drawn,
-        vjp={"input": lambda g: jnp.zeros_like(g)},
+        vjp={"input": RULES.get(name, lambda g: jnp.zeros_like(g))},
     )(drawn_for)
 
 

@@ -677,5 +677,9 @@ def logsumexp(input: T, dim, keepdim=False):
         return finish(jnp.log(add_up(jnp.exp(x), dims)), dims, keepdim).astype(result)
     top = _largest(lax.real(x) if x.dtype.kind == "c" else x, dims)
     top = finish(jnp.where(jnp.isfinite(top), top, 0), dims, True)
+    if np.dtype(result).itemsize == 2:  # PyTorch rounds each step
+        total = add_up(widen(jnp.exp(x - top).astype(result)), dims).astype(result)
+        out = jnp.log(widen(total)).astype(result) + (lax.squeeze(top, dims) if dims else top).astype(result)
+        return finish(out, dims, keepdim)
     out = jnp.log(add_up(jnp.exp(x - top), dims)) + (lax.squeeze(top, dims) if dims else top)
     return finish(out.astype(result), dims, keepdim)

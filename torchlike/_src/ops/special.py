@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from torchlike._src.core.aval import Aval, aval
@@ -97,6 +98,7 @@ def erfcx(input: T):
     namespaces=SPECIAL,
     method=False,
     check=rejects("erf_vml_cpu", "c"),
+    half=lambda input: (1 + lax.erf(_times(input, SQRT_HALF))) * 0.5,
     grad_name="MulBackward1",
     vjp={"input": lambda g, input: g * (1 / math.sqrt(2 * math.pi)) * lax.exp(-0.5 * input * input)},
 )
@@ -151,6 +153,19 @@ def _by_operands(plain: str) -> Any:
     return name
 
 
+def _times(x: Any, number: float) -> Any:
+    """x times a float32 number, rounded to x' half type."""
+    return (x.astype(jnp.float32) * np.float32(number)).astype(x.dtype)
+
+
+def _xlogy(input: Any, other: Any, log: Any) -> Any:
+    """x log(y) where the logarithm is rounded to the half type that the operands share."""
+    half = other.dtype if other.dtype != jnp.float32 else input.dtype
+    found = log(other.astype(jnp.float32)).astype(half)
+    product = choose(input == 0, 0, input.astype(half) * found)
+    return choose(other != other, jnp.nan, product)
+
+
 def _xlogy_input(g: Any, input: Any, other: Any) -> Any:
     return choose((input == 0) & (other <= 0), 0, g * lax.log(other))
 
@@ -159,6 +174,8 @@ def _xlogy_input(g: Any, input: Any, other: Any) -> Any:
     **FLOAT,
     inplace=True,
     namespaces=WITH_SPECIAL,
+    rounds_numbers=True,
+    half=lambda input, other: _xlogy(input, other, jnp.log),
     grad_name=_by_operands("Xlogy"),
     check=rejects("xlogy_cpu", "c"),
     vjp={"input": _xlogy_input, "other": lambda g, input, other: g * input / other},
@@ -177,6 +194,8 @@ def _xlog1py_input(g: Any, input: Any, other: Any) -> Any:
     **FLOAT,
     namespaces=SPECIAL,
     method=False,
+    rounds_numbers=True,
+    half=lambda input, other: _xlogy(input, other, jnp.log1p),
     grad_name=_by_operands("SpecialXlog1Py"),
     check=rejects("xlog1py_cpu", "c"),
     vjp={"input": _xlog1py_input, "other": lambda g, input, other: g * input / (other + 1)},
@@ -192,6 +211,9 @@ def xlog1py(input: TS, other: TS):
     namespaces=SPECIAL,
     method=False,
     check=rejects("entr_cpu", "c"),
+    half=lambda input: choose(
+        input < 0, -jnp.inf, choose(input == 0, 0, -input * lax.log(choose(input > 0, input, 1)))
+    ),
     grad_name="SpecialEntrBackward0",
     vjp={"input": lambda g, input: g * (-lax.log(input) - 1)},
 )

@@ -85,16 +85,20 @@ def _logit_gradient(g: Any, input: Any, eps: Any) -> Any:
     return choose((input < eps) | (input > 1 - eps), 0, slope)
 
 
+def _clamped(x: Any, eps: float | None) -> Any:
+    return x if eps is None else choose(x < eps, eps, choose(x > 1 - eps, 1 - eps, x))
+
+
 @op(
     **FLOAT,
     namespaces=("torch", "torch.special"),
     check=rejects("logit_cpu", "c", of=("input",)),
+    half=lambda input, eps: lax.log((x := _clamped(input, eps)) / (1 - x)),
     vjp={"input": _logit_gradient},
 )
 def logit(input: T, eps=None):
     """log(input / (1 - input)), input first clamped to [eps, 1 - eps] if eps is given."""
-    if eps is not None:
-        input = choose(input < eps, eps, choose(input > 1 - eps, 1 - eps, input))
+    input = _clamped(input, eps)
     return lax.log(input / (1 - input))
 
 

@@ -255,6 +255,7 @@ def _cross_arrays(a: Any, b: Any, dim: int) -> Any:
 
 _CROSS = {
     "promote": Promote.DEFAULT,
+    "half": lambda input, other, dim: _cross_arrays(input, other, _axis(input, dim)),
     "check": _cross_check,
     "vjp": {
         "input": lambda g, other, dim, input_aval: _cross_arrays(jnp.conj(other), g, _axis(input_aval, dim)),

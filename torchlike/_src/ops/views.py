@@ -14,8 +14,8 @@ from torchlike._src.core.aval import Aval, aval
 from torchlike._src.ops.declare import RawOp
 
 __all__ = [
-    "AS_STRIDED", "BITCAST", "CHAIN", "DIAGONAL", "EXPAND", "PERMUTE", "RESHAPE", "SELECT", "SLICE", "UNFOLD",
-    "VIEW_AS_COMPLEX", "VIEW_AS_REAL", "ViewOp",
+    "AS_STRIDED", "AS_STRIDED_OF_VIEW", "BITCAST", "CHAIN", "DIAGONAL", "EXPAND", "PERMUTE", "RESHAPE", "SELECT",
+    "SLICE", "UNFOLD", "VIEW_AS_COMPLEX", "VIEW_AS_REAL", "ViewOp",
 ]  # fmt: skip
 
 
@@ -200,6 +200,24 @@ def _as_strided(base: Array, *, size: tuple, stride: tuple, offset: int) -> Arra
 AS_STRIDED = ViewOp(
     "as_strided", _as_strided, None, lambda s, size, stride, offset: size, grad_name="AsStridedBackward0"
 )
+
+
+def _places(size: tuple, stride: tuple, offset: int) -> np.ndarray:
+    where = np.full(size, offset, np.int64)
+    for d, (n, s) in enumerate(zip(size, stride, strict=True)):
+        where += (np.arange(n) * s).reshape([-1 if k == d else 1 for k in range(len(size))])
+    return where.reshape(-1)
+
+
+def _as_strided_of_view(view: Array, *, seen: tuple, size: tuple, stride: tuple, offset: int, room: int) -> Array:
+    """The geometry of a storage of `room` elements of which only those of a view, at `seen`, are known."""
+    storage = jnp.zeros(room, view.dtype).at[_places(*seen)].add(view.reshape(-1))
+    return storage[_places(size, stride, offset)].reshape(size)
+
+
+AS_STRIDED_OF_VIEW = RawOp(_as_strided_of_view, "as_strided_of_view", linear=True, grad_name="AsStridedBackward0")
+AS_STRIDED_OF_VIEW.view = AS_STRIDED_OF_VIEW.strided = True  # type: ignore[attr-defined]
+"""`as_strided` of a view as the graph has it: the gradient goes to that view."""
 
 
 # -- views of another dtype --------------------------------------------------------------------------------------------

@@ -12,8 +12,6 @@ intermediate arrays stay in the cache.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from . import compiled, libm
@@ -25,7 +23,7 @@ Array = np.ndarray
 _f32, _f64, _i32 = np.float32, np.float64, np.int32
 BLOCK = 16
 _PIECE = 8192  # pairs worked on at a time: large enough to hide call overhead, small enough for the cache
-_SMALL = 1024  # requests up to here may be served from a lookahead
+_WORTHWHILE = compiled.WORDS // 8  # as many normals repay transforming all words that are ahead
 _HALF_BLOCK32 = np.dtype("V32")  # eight float32: half a block moves as one item
 _HALF_BLOCK64 = np.dtype("V64")
 
@@ -173,98 +171,74 @@ def polar_float32(k: Array, work: Workspace, out: Array) -> tuple[Array, Array, 
     return log, sine, cosine
 
 
-def _split32(words: Array, k: Array) -> None:
-    """uint64[16 b] words -> ``k`` int32(2, 8 b): low 24 bits, first and second halves of each block apart."""
-    low = words.astype(_i32)
-    np.bitwise_and(low, _MASK24, low)
-    np.copyto(k.view(_HALF_BLOCK32), low.view(_HALF_BLOCK32).reshape(-1, 2).T)
-
-
-def _blocks_float32(gen: HostGenerator, out: Array, skipped: int) -> None:
-    """Fill ``out`` float32[16 b] with standard normals; before the last block, draw and drop ``skipped`` words."""
+def _transform(words: Array, out: Array) -> None:
+    """uint32[16 b] words -> standard normals float32[16 b], of which zeros may be negative."""
     total = out.size // 2
-    work: tuple | None = None
+    work: Workspace | None = None
+    for start in range(0, total, _PIECE):
+        size = min(_PIECE, total - start)
+        if work is None or size != work.v1.size:
+            work, k, pair = Workspace(size), np.empty((2, size), _i32), np.empty((2, size), _f32)
+        piece = slice(2 * start, 2 * (start + size))
+        low = words[piece].view(_i32) & _MASK24
+        np.copyto(k.view(_HALF_BLOCK32), low.view(_HALF_BLOCK32).reshape(-1, 2).T)
+        radius, sine, cosine = polar_float32(k, work, pair)
+        np.multiply(radius, cosine, pair[0])
+        np.multiply(radius, sine, pair[1])
+        np.copyto(out[piece].view(_HALF_BLOCK32).reshape(-1, 2).T, pair.view(_HALF_BLOCK32))
+
+
+def _adjust(out: Array, mean: float, std: float) -> None:
+    """Standard normals -> normals, in place."""
+    mean32, std32 = float(_f32(mean)), float(_f32(std))
+    if mean32 != 0.0:
+        for start in range(0, out.size, _PIECE):
+            piece = out[start : start + _PIECE]
+            piece[:] = fma32(piece.astype(_f64), std32, mean32)
+        return
+    if std32 != 1.0:
+        np.multiply(out, _f32(std32), out)
+    np.add(out, _ZERO, out)  # -0 becomes +0, as adding the mean does
+
+
+def normals_numpy(words: Array, mean: float, std: float) -> Array:
+    """uint32[16 b] words -> normals float32[16 b]."""
+    out = np.empty(words.size, _f32)
+    _transform(words, out)
+    _adjust(out, mean, std)
+    return out
+
+
+def _blocks(gen: HostGenerator, out: Array, mean: float, std: float) -> None:
+    """Fill ``out`` float32[16 b]."""
     done = 0
-    while done < total:
-        pairs = compiled.size(total - done)
-        if work is None or pairs != work[1].shape[1]:
-            work = Workspace(min(pairs, _PIECE)), np.empty((2, pairs), _i32), np.empty((2, pairs), _f32)
-        words = _words(gen, 2 * pairs, skipped if done + pairs == total else 0)
-        _transform(words, out[2 * done : 2 * (done + pairs)], *work)
-        done += pairs
+    while done < out.size:
+        size = min(out.size - done, compiled.WORDS)
+        left = gen.left()
+        if left < size and (left < _WORTHWHILE or done == 0):
+            gen.go_ahead(size)
+            left = gen.left()
+        size = min(size, left // BLOCK * BLOCK or size)
+        piece = out[done : done + size]
+        found = _from_ahead(gen, size, mean, std)
+        if found is not None:
+            np.copyto(piece, found)
+        else:
+            piece[:] = normals_numpy(gen.words32(size), mean, std)
+        done += size
 
 
-def _transform(words: Array, out: Array, work: Workspace, k: Array, pair: Array) -> None:
-    """uint64[16 b] words -> standard normals float32[16 b]."""
-    _split32(words, k)
-    radius, sine, cosine = _polar(k, work, pair)
-    np.multiply(radius, cosine, pair[0])
-    np.multiply(radius, sine, pair[1])
-    np.copyto(out.view(_HALF_BLOCK32).reshape(-1, 2).T, pair.view(_HALF_BLOCK32))
-
-
-def _polar(k: Array, work: Workspace | None = None, out: Array | None = None) -> Sequence[Array]:
-    """``polar_float32``, by the compiled loop where there is one. ``work`` may be used if it has the right size."""
-    found = compiled.polar(k, _polar_numpy)
-    if found is not None:
-        return found
-    pairs = k.shape[1]
-    if pairs > _PIECE:
-        return _polar_numpy(k)
-    if work is None or work.v1.size != pairs:
-        work = Workspace(pairs)
-    return polar_float32(k, work, np.empty((2, pairs), _f32) if out is None else out)
-
-
-def _polar_numpy(k: Array) -> Sequence[Array]:
-    return polar_float32(k, Workspace(k.shape[1]), np.empty(k.shape, _f32))
-
-
-def _words(gen: HostGenerator, n: int, skipped: int) -> Array:
-    return _raw_skipping(gen, n, skipped) if skipped else gen.raw(n)
-
-
-def _raw_skipping(gen: HostGenerator, n: int, skipped: int) -> Array:
-    words = gen.raw(n + skipped)
-    words[n - BLOCK : n] = words[n - BLOCK + skipped :]
-    return words[:n]
-
-
-class Polars:
-    """Radii, sines and cosines of all words of a generator's lookahead, whichever of them will be which."""
-
-    __slots__ = ("cosine", "radius", "sine")
-
-    def __init__(self, words: Array) -> None:
-        low = words.astype(_i32)
-        np.bitwise_and(low, _MASK24, low)
-        size = low.size
-        k = np.empty((2, size), _i32)
-        k[:] = low
-        self.radius, self.sine, self.cosine = _polar(k)
-
-
-def _from_ahead(gen: HostGenerator, out: Array, skipped: int) -> bool:
-    """As ``_blocks_float32``, from transforms made beforehand; False where there are none.
-
-    Small requests cost their number of NumPy calls, some 75. A program that keeps making them gets a few dozen
-    requests' worth of words transformed in one go.
-    """
-    window = gen.lookahead(out.size + skipped, Polars)
-    if window is None:
-        return False
-    start, polars = window
-    last = out.size - BLOCK
-    ranges = ((0, last, 0), (last, out.size, skipped)) if skipped else ((0, out.size, 0),)
-    for first, stop, gap in ranges:
-        if first == stop:
-            continue
-        words = slice(start + first + gap, start + stop + gap)
-        blocks = out[first:stop].reshape(-1, BLOCK)
-        radius = polars.radius[words].reshape(-1, BLOCK)[:, :8]
-        np.multiply(radius, polars.cosine[words].reshape(-1, BLOCK)[:, 8:], blocks[:, :8])
-        np.multiply(radius, polars.sine[words].reshape(-1, BLOCK)[:, 8:], blocks[:, 8:])
-    return True
+def _from_ahead(gen: HostGenerator, n: int, mean: float, std: float) -> Array | None:
+    """The next ``n`` normals (not to be written to), from transforms of all words ahead; None if there are none."""
+    if gen.left() < n or not compiled.have_normals(n, normals_numpy):
+        return None
+    if n >= _WORTHWHILE:
+        return gen.normals(n, mean, std)
+    found = gen.normals(n)
+    if found is not None and (mean != 0.0 or std != 1.0):
+        found = found.copy()
+        _adjust(found, mean, std)
+    return found
 
 
 def normal_blocks32(gen: HostGenerator, n: int, mean: float, std: float, draw_remainder: bool) -> Array:
@@ -273,25 +247,20 @@ def normal_blocks32(gen: HostGenerator, n: int, mean: float, std: float, draw_re
     A size that is no multiple of 16 gets 16 more uniforms for its last 16 values. The uniforms of the incomplete
     block are drawn (and lost) first by the float32 kernel, not by the 16-bit ones: ``draw_remainder``.
     """
+    if n < _WORTHWHILE:
+        found = gen.standard_normals(n, draw_remainder)
+        if found is not None:
+            if mean != 0.0 or std != 1.0:
+                _adjust(found, mean, std)
+            return found
+    out = np.empty(n, _f32)
     remainder = n % BLOCK
-    full = n - remainder
-    out = np.empty(full + BLOCK if remainder else n, _f32)
-    skipped = remainder if draw_remainder else 0
-    if out.size > _SMALL or not _from_ahead(gen, out, skipped):
-        _blocks_float32(gen, out, skipped)
-    mean32, std32 = float(_f32(mean)), float(_f32(std))
-    if mean32 != 0.0:
-        for start in range(0, out.size, _PIECE):
-            piece = out[start : start + _PIECE]
-            piece[:] = fma32(piece.astype(_f64), std32, mean32)
-    else:
-        if std32 != 1.0:
-            np.multiply(out, _f32(std32), out)
-        np.add(out, _ZERO, out)  # -0 becomes +0, as adding the mean does
-    if not remainder:
-        return out
-    out[n - BLOCK : n] = out[full:].copy()
-    return out[:n].copy()
+    _blocks(gen, out[: n - remainder], mean, std)
+    if remainder:
+        if draw_remainder:
+            gen.words32(remainder)
+        _blocks(gen, out[n - BLOCK :], mean, std)
+    return out
 
 
 def normal_blocks64(gen: HostGenerator, n: int, mean: float, std: float) -> Array:

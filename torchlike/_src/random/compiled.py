@@ -1,17 +1,20 @@
-"""The Box-Muller transform of `box_muller.py` as one compiled loop, for programs that draw many normals.
+"""The generator's words and the normals made of them, as two compiled XLA loops for programs that draw many.
 
-NumPy needs some seventy passes over its arrays; XLA makes one loop of them, ten times as fast. PyTorch's kernel fuses
-a*b+c into one rounding in some places and not in others, and this must do the same. XLA's CPU compiler fuses wherever
-it can; where PyTorch rounds a product, `_Rounded` hides it behind an integer addition of a zero that the compiler does
-not know. Whether the result has PyTorch's bits depends on the processor and the compiler, so it is compared with
-NumPy's before it is used, and NumPy goes on where it differs. Either way the numbers are the same.
+XLA refreshes the Mersenne Twister's table with vector instructions, three times as fast as NumPy's C code, and makes
+one loop of the seventy passes over arrays that NumPy needs for normals (`box_muller.py`). PyTorch's kernel for these
+fuses a*b+c into one rounding in some places and not in others, and this must do the same. XLA's CPU compiler fuses
+wherever it can; where PyTorch rounds a product, `rounded` hides it behind an integer addition of a zero that the
+compiler does not know. Whether the result has PyTorch's bits depends on the processor and the compiler, so both
+programs are compared with NumPy before they are used, and NumPy goes on where they differ. Either way the numbers are
+the same.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -19,16 +22,67 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-SIZES = (32768, 8192)
-"""How many pairs a call may take. A launch costs as much as the arithmetic on the smaller one."""
-_WORTH = 1 << 20  # uniforms after which compiling (a fifth of a second) pays for itself soon
-_CHECKED = 1 << 18  # uniforms that are compared with NumPy's
-_f32 = np.float32
+from torchlike._src.engine import program as disk
+
+TABLE = 624
+REFRESHES = 210
+WORDS = REFRESHES * TABLE
+"""Words, or normals, that one call makes: 131040, a multiple of 16. Many more would not fit the cache."""
+PADDED = WORDS + 16
+_WORTH = 1 << 25  # nanoseconds that NumPy has taken: by then compiling (some 0.3 s, once) pays for itself soon
+_WORDS_COST, _NORMALS_COST = 4, 32
+_f32, _u32 = np.float32, np.uint32
+# Barriers must live until fusion, to keep the interleaving of sines and cosines out of the loop over polynomials; and
+# handing parts of so short a loop to other threads costs more than it gains.
+_OPTIONS: dict[str, Any] = {"xla_disable_hlo_passes": "cse_barrier_expander,cpu-parallel-task-assigner"}
 _LOG = tuple(
     _f32(c)
     for c in (-1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1,
               -2.4999993993e-1, 3.3333331174e-1)
 )  # fmt: skip
+
+
+# -- words -------------------------------------------------------------------------------------------------------
+
+
+def _twisted(upper: Any, lower: Any) -> Any:
+    joined = (upper & _u32(1 << 31)) | (lower & _u32((1 << 31) - 1))
+    return (joined >> _u32(1)) ^ ((_u32(0) - (lower & _u32(1))) & _u32(0x9908B0DF))
+
+
+def _refreshed(x: Any) -> Any:
+    """The next table, uint32[624]: its entries need each other 227 places on."""
+    a = x[397:624] ^ _twisted(x[0:227], x[1:228])
+    b = a ^ _twisted(x[227:454], x[228:455])
+    c = b[:169] ^ _twisted(x[454:623], x[455:624])
+    d = b[169:170] ^ _twisted(x[623:], a[:1])
+    return jnp.concatenate([a, b, c, d])
+
+
+def _tempered(y: Any) -> Any:
+    y = y ^ (y >> _u32(11))
+    y = y ^ ((y << _u32(7)) & _u32(0x9D2C5680))
+    y = y ^ ((y << _u32(15)) & _u32(0xEFC60000))
+    return y ^ (y >> _u32(18))
+
+
+def _words(table: Any, position: Any) -> tuple[Any, Any]:
+    """uint32[624], words of it that are used -> the next WORDS words (and 16 of no meaning), the table after them.
+
+    The same number of the new table's words are used."""
+    buffer = jnp.zeros(TABLE + PADDED, jnp.uint32)
+    buffer = lax.dynamic_update_slice(buffer, table, (np.int32(0),))
+
+    def step(k: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        x, buffer = carry
+        x = _refreshed(x)
+        return x, lax.dynamic_update_slice(buffer, x, ((k + np.int32(1)) * np.int32(TABLE),))
+
+    last, buffer = lax.fori_loop(np.int32(0), np.int32(REFRESHES), step, (table, buffer))
+    return _tempered(lax.dynamic_slice(buffer, (position,), (PADDED,))), last
+
+
+# -- normals -----------------------------------------------------------------------------------------------------
 
 
 def _bits(x: Any) -> Any:
@@ -76,25 +130,36 @@ def _sine_cosine(k: Any, rounded: Callable[[Any], Any]) -> tuple[Any, Any]:
     return sine, _float(_bits(cosine) ^ ((((octant - 2) & 4) ^ 4) << 29))
 
 
-def _polar(k: Any, zero: Any) -> tuple[Any, Any, Any]:
-    """int32(2, m) 24-bit uniforms (radius, angle) -> radius, sine, cosine: float32(m,) each. `zero` is 0."""
+def _normals(words: Any, shift: Any, zero: Any, mean: Any, std: Any) -> Any:
+    """uint32[PADDED] -> the normals of blocks of 16 that begin `shift` < 16 words on, float32[WORDS]. `zero` is 0."""
 
     def rounded(x: Any) -> Any:
         return _float(_bits(x) + zero)
 
-    return (_radius(k[0], rounded), *_sine_cosine(k[1], rounded))
+    k = (lax.dynamic_slice(words, (shift,), (WORDS,)) & _u32(0xFFFFFF)).astype(jnp.int32).reshape(-1, 2, 8)
+    radius = _radius(k[:, 0], rounded)
+    sine, cosine = _sine_cosine(k[:, 1], rounded)
+    halves = [rounded(radius * cosine) * std + mean, rounded(radius * sine) * std + mean]
+    return jnp.concatenate(lax.optimization_barrier(halves), 1).reshape(-1)
+
+
+# -- compiling ---------------------------------------------------------------------------------------------------
 
 
 class _State:
     lock = threading.Lock()
     seen = 0
-    programs: dict[int, Callable[[np.ndarray], list[np.ndarray]]] = {}
-    given_up = False
+    words: Any = None
+    normals: Any = None
+    standard: tuple = ()  # the zero, the mean and the deviation of standard normals, placed
+    shifts: tuple = ()
+    no_words = no_normals = False
 
 
 def _give_up() -> None:
     """A forked child must not touch its parent's XLA client."""
-    _State.given_up = True
+    _State.no_words = _State.no_normals = True
+    _State.words = _State.normals = None
     _State.lock = threading.Lock()
 
 
@@ -102,46 +167,110 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_give_up)
 
 
-def _build(pairs: int, reference: Callable[[np.ndarray], Sequence]) -> None:
-    """Compile for a number of pairs, compare, and keep what agrees with `reference`."""
-    device = jax.local_devices(backend="cpu")[0]
-    placed = jax.sharding.SingleDeviceSharding(device)
-    many = jax.ShapeDtypeStruct((2, pairs), np.int32, sharding=placed)
-    one = jax.ShapeDtypeStruct((), np.int32, sharding=placed)
-    program = jax.jit(_polar).lower(many, one).compile()
-    zero = np.zeros((), np.int32)
-    # Spread over all 24-bit numbers by an odd multiplier, with both ends among them.
-    spread = (np.arange(-64, _CHECKED - 64, dtype=np.int64) * 10368891 & 0xFFFFFF).astype(np.int32)
-    for k in spread.reshape(-1, 2, pairs):
-        found = program(k, zero)
-        if any(np.asarray(a).tobytes() != b.tobytes() for a, b in zip(found, reference(k), strict=True)):
-            _State.given_up = True
+def _compile(function: Callable, *specs: tuple[tuple, Any]) -> Any:
+    """The program for arguments of these shapes and dtypes, compiled or loaded from disk."""
+    key = None
+    if disk.cache_folder() is not None:
+        text = f"{__name__}.{function.__name__}{specs}{_OPTIONS}"
+        key = hashlib.sha256((disk.fingerprint() + text).encode()).hexdigest()
+    found = disk.load(key)
+    if found is None:
+        placed = jax.sharding.SingleDeviceSharding(_device())
+        arguments = [jax.ShapeDtypeStruct(shape, dtype, sharding=placed) for shape, dtype in specs]
+        with jax.enable_x64(False):
+            found = jax.jit(function).lower(*arguments).compile(_OPTIONS)
+        disk.save(key, found)
+    return found
+
+
+def _device() -> Any:
+    return jax.local_devices(backend="cpu")[0]
+
+
+def _build_words() -> None:
+    if _State.words is not None:
+        return
+    found = _compile(_words, ((TABLE,), _u32), ((), np.int32))
+    bits = np.random.MT19937(7)
+    for position in (TABLE, 5):
+        bits.state = {"bit_generator": "MT19937", "state": {"key": bits.state["state"]["key"], "pos": position}}
+        words, last = found(bits.state["state"]["key"].astype(_u32), np.int32(position))
+        same = np.array_equal(np.asarray(words)[:WORDS], bits.random_raw(WORDS))
+        if not same or not np.array_equal(np.asarray(last), bits.state["state"]["key"]):
+            _State.no_words = True
             return
-    _State.programs[pairs] = lambda k: [np.asarray(a) for a in program(k, zero)]
+    _State.words = found
 
 
-def size(pairs: int) -> int:
-    """How many of so many pairs to make in the next piece."""
-    largest, smallest = SIZES
-    return largest if pairs >= largest and _State.seen >= _WORTH and not _State.given_up else min(pairs, smallest)
+def _build_normals(reference: Callable[[np.ndarray, float, float], np.ndarray]) -> None:
+    if _State.normals is not None:
+        return
+    scalars = [((), np.int32)] * 2 + [((), _f32)] * 2
+    found = _compile(_normals, ((PADDED,), _u32), *scalars)
+    # Spread over all 24-bit numbers by an odd multiplier, with both ends among them.
+    spread = (np.arange(-64, 4 * WORDS - 64, dtype=np.int64) * 10368891 & 0xFFFFFF).astype(_u32).reshape(4, WORDS)
+    zero = np.int32(0)
+    for shift, (words, mean, std) in enumerate(zip(spread, (0, 0, 0.37, 0), (1, 1, 1.618, 0.02), strict=True)):
+        padded = np.concatenate([words, words[:16]])
+        made = np.asarray(found(padded, np.int32(shift), zero, _f32(mean), _f32(std)))
+        if made.tobytes() != reference(padded[shift : shift + WORDS], mean, std).tobytes():
+            _State.no_normals = True
+            return
+    numbers = (zero, _f32(0), _f32(1))
+    _State.standard = tuple(jax.device_put(x, _device()) for x in numbers)
+    _State.shifts = tuple(jax.device_put(np.int32(k), _device()) for k in range(16))
+    _State.normals = found
 
 
-def polar(k: np.ndarray, reference: Callable[[np.ndarray], Sequence]) -> list[np.ndarray] | None:
-    """int32(2, pairs) 24-bit uniforms -> radius, sine, cosine; None where NumPy (`reference`) is to make them."""
-    pairs = k.shape[1]
-    if _State.given_up or pairs not in SIZES:
-        return None
+def _build(build: Callable, *args: Any) -> None:
+    """Whatever keeps a compiler from working: the numbers do not depend on it."""
     try:
-        if pairs not in _State.programs:
-            _State.seen += k.size
-            if _State.seen < _WORTH:
-                return None
-            with _State.lock:
-                if pairs not in _State.programs and not _State.given_up:
-                    _build(pairs, reference)
-            if _State.given_up:
-                return None
-        return _State.programs[pairs](k)
-    except Exception:  # whatever keeps a compiler from working: the numbers do not depend on it
-        _State.given_up = True
+        with _State.lock:
+            build(*args)
+    except Exception:
+        _State.no_words = _State.no_normals = True
+
+
+def have_words(n: int) -> bool:
+    """Whether `words` may be called by one who is about to draw n words; they may be what makes it worthwhile."""
+    if _State.words is not None:
+        return True
+    if _State.no_words:
+        return False
+    _State.seen += n * _WORDS_COST
+    if _State.seen >= _WORTH:
+        _build(_build_words)
+    return _State.words is not None
+
+
+def have_normals(n: int, reference: Callable[[np.ndarray, float, float], np.ndarray]) -> bool:
+    """The same for `normals`. `reference(words, mean, std)` is what they are compared with."""
+    if _State.normals is not None:
+        return True
+    if _State.no_normals or _State.no_words:
+        return False
+    _State.seen += n * _NORMALS_COST
+    if _State.seen >= _WORTH and have_words(0) and not _State.no_normals:
+        _build(_build_normals, reference)
+    return _State.normals is not None
+
+
+def words(table: np.ndarray, position: int) -> tuple[Any, Any] | None:
+    """`_words`, JAX arrays; None if that is no longer possible."""
+    try:
+        return _State.words(table, np.int32(position))
+    except Exception:
+        _give_up()
+        return None
+
+
+def normals(words: Any, shift: int, mean: float = 0.0, std: float = 1.0) -> np.ndarray | None:
+    """`_normals`, not to be written to; None if that is no longer possible."""
+    try:
+        zero, no_mean, no_std = _State.standard
+        if mean == 0.0 and std == 1.0:
+            return np.asarray(_State.normals(words, _State.shifts[shift], zero, no_mean, no_std))
+        return np.asarray(_State.normals(words, _State.shifts[shift], zero, _f32(mean), _f32(std)))
+    except Exception:
+        _give_up()
         return None

@@ -5,23 +5,28 @@ Same contract as ``fills.py``: new arrays in logical row-major order, arguments 
 
 from __future__ import annotations
 
+import importlib
 import math
+import sys
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from . import checks
 from .checks import PRECISION, bfloat16, float16, float32, float64
-from .fills import Array, Shape, exponential, pieces, unit24, unit64
+from .fills import PIECE, Array, Shape, exponential, pieces, unit24, unit64
 from .generator import HostGenerator
 from .rounding import narrow
 
 _WIDE_RANGE = 1 << 28  # from here on two words per number
-_ONE_BY_ONE = 4096
-_STEPS = np.arange(2 * math.isqrt((2**32 - 1) // 20))
+_STEP = 4096
+_INDEX = np.arange(float(_STEP))
+_BY_LIST = 24  # permutations up to here are made in a list
+_LAPACK_AFTER = 1 << 18  # permuted elements after which SciPy is worth its import
 _LONG_PERMUTATION = (2**32 - 1) // 20
 _U64 = 1 << 64
 _INT64 = np.dtype(np.int64)
-_MASK_PIECE = 16384
 
 
 # -- integers ----------------------------------------------------------------------------------------------------
@@ -38,24 +43,29 @@ def _cast_integers(values: Array, dtype: np.dtype) -> Array:
 
 def _ranged(gen: HostGenerator, n: int, lo: int, span: int, dtype: np.dtype) -> Array:
     """n numbers lo + draw mod span."""
+    if n <= PIECE:
+        return _ranged_piece(gen, n, lo, span, dtype)
     out = np.empty(n, dtype)
-    narrow_draw = span < _WIDE_RANGE
-    shift = np.uint64(lo % _U64)
     for start, stop in pieces(n):
-        if narrow_draw:
-            words = gen.raw(stop - start).astype(np.uint32)
-            # NumPy divides by a scalar with vector instructions, but not the remainder.
-            quotient = words // np.uint32(span)
-            quotient *= np.uint32(span)
-            words -= quotient
-            draw = words.astype(np.uint64)
-        else:
-            draw = gen.dwords(stop - start)
-            if span < _U64:
-                draw %= np.uint64(span)
-        draw += shift
-        out[start:stop] = _cast_integers(draw.view(np.int64), dtype)
+        out[start:stop] = _ranged_piece(gen, stop - start, lo, span, dtype)
     return out
+
+
+def _ranged_piece(gen: HostGenerator, n: int, lo: int, span: int, dtype: np.dtype) -> Array:
+    if span < _WIDE_RANGE:
+        words, divisor = gen.words32(n), np.uint32(span)
+        # NumPy divides by a scalar with vector instructions, but not the remainder.
+        quotient = words // divisor
+        quotient *= divisor
+        draw = np.subtract(words, quotient, dtype=np.uint64)
+    else:
+        draw = gen.dwords(n)
+        if span < _U64:
+            draw %= np.uint64(span)
+    if lo:
+        draw += np.uint64(lo % _U64)
+    values = draw.view(np.int64)
+    return values if dtype is _INT64 else _cast_integers(values, dtype)
 
 
 def _inner_bounds(lo: int, hi: int, dtype: np.dtype) -> tuple[int, int]:
@@ -124,7 +134,18 @@ def random_(gen: HostGenerator, shape: Shape, dtype: np.dtype, lo: int | None = 
         if dtype == float64:
             return (gen.dwords(n) % np.uint64((1 << 53) + 1)).astype(np.float64).reshape(shape)
         span = (1 << PRECISION[dtype]) + 1 if dtype in PRECISION else checks.integer_limits(dtype)[1] + 1
-        return _cast_integers((gen.raw(n) % np.uint64(span)).view(np.int64), dtype).reshape(shape)
+        return _cast_integers((gen.words32(n) % np.uint64(span)).view(np.int64), dtype).reshape(shape)
+
+
+def bounds(dtype: np.dtype, lo: int | None, hi: int | None) -> tuple[int, int]:
+    """The least and the largest number that ``random_`` may give."""
+    if dtype in PRECISION:
+        least, largest = -(1 << PRECISION[dtype]), 1 << PRECISION[dtype]
+    else:
+        least, largest = checks.integer_limits(dtype)
+    if lo is None or hi is not None:
+        return int(lo or 0), int(hi) - 1 if hi is not None else largest
+    return int(lo), max(largest, int(lo), least)
 
 
 def _fill_from(gen: HostGenerator, shape: Shape, dtype: np.dtype, lo: int) -> Array:
@@ -164,6 +185,25 @@ def randperm(gen: HostGenerator, n: int, dtype: np.dtype = _INT64) -> Array:
     """
     n, dtype = int(n), np.dtype(dtype)
     checks.require(n >= 0, f"Trying to create tensor with negative dimension {n}: [{n}]")
+    check_permutation(n, dtype)
+    if n >= _LONG_PERMUTATION:
+        raise NotImplementedError(f"randperm of {n} elements (2**28 and more need a slow 64-bit loop)")
+    if n < 2:
+        return _cast_integers(np.arange(n), dtype)
+    swap = None if n <= _BY_LIST else _Swaps.route(n)
+    with gen.lock:
+        words = gen.words32(n - 1)
+        if swap is None:
+            partners = [i + w % (n - i) for i, w in enumerate(words.tolist())]
+            return _cast_integers(np.array(_swapped_list(partners, n)), dtype)
+        order = swap(_partners(words, n), n)
+    return order if dtype is _INT64 else _cast_integers(order, dtype)
+
+
+def check_permutation(n: int, dtype: np.dtype) -> None:
+    """The conditions of ``randperm``."""
+    if dtype is _INT64:
+        return
     if dtype.kind in "bc":
         raise checks.not_implemented("randperm", dtype)
     if dtype in PRECISION and dtype != bfloat16:
@@ -173,50 +213,63 @@ def randperm(gen: HostGenerator, n: int, dtype: np.dtype = _INT64) -> Array:
     elif dtype.kind in "iu":
         largest = checks.integer_limits(dtype)[1]
         checks.require(n <= largest, f"value cannot be converted to type {dtype.name}_t without overflow")
-    if n >= _LONG_PERMUTATION:
-        raise NotImplementedError(f"randperm of {n} elements (2**28 and more need a slow 64-bit loop)")
-    if n < 2:
-        return _cast_integers(np.arange(n), dtype)
-    with gen.lock:
-        words = gen.raw(n - 1)
-    words %= np.arange(n, 1, -1, dtype=np.uint64)
-    words += np.arange(n - 1, dtype=np.uint64)
-    return _cast_integers(_swapped(words.view(np.int64), n), dtype)
 
 
-def _swapped(partners: Array, n: int) -> Array:
-    """0..n-1 after swapping places i and partners[i] for i = 0, 1, ...; partners[i] >= i.
+def _partners(words: Array, n: int) -> Array:
+    """Which place is swapped with place i: i + word mod (n - i), int32[n - 1]."""
+    out = np.empty(n - 1, np.int32)
+    quotient = np.empty(min(n, _STEP))
+    for start in range(0, n - 1, _STEP):
+        word = words[start : start + _STEP].astype(np.float64)
+        index = _INDEX[: word.size]
+        left = np.subtract(n - start, index)
+        whole = quotient[: word.size]
+        np.divide(word, left, whole)
+        np.floor(whole, whole)  # exact: whole numbers below 2**32 do not come that close to a multiple
+        whole *= left
+        word -= whole
+        word += index
+        np.add(word, start, out[start : start + _STEP], casting="unsafe")
+    return out
 
-    A run of swaps is done at once, but for those that share a place with another of the run: these are few as
-    long as the run is not much longer than the square root of what is left. The rest goes one by one, in a list.
-    """
-    order = np.arange(n)
-    last_user = np.empty(n, np.int64)
-    start = 0
-    while n - start > _ONE_BY_ONE:
-        run = min(2 * math.isqrt(n - start), partners.size - start)
-        stop = start + run
-        steps = _STEPS[:run]
-        there = partners[start:stop]
-        last_user[there] = steps
-        clash = last_user[there] != steps  # a later swap of this run uses the same place ...
-        inside = there < stop
-        involved = clash | inside  # ... or the place is itself inside the run
-        involved[last_user[there[clash]]] = True
-        involved[there[inside] - start] = True
-        free = np.flatnonzero(~involved)
-        target = there[free]
-        free += start
-        order[free], order[target] = order[target], order[free]
-        for here in (np.flatnonzero(involved) + start).tolist():
-            other = partners[here]
-            order[here], order[other] = order[other], order[here]
-        start = stop
-    rest = order[start:].tolist()
-    for here, there in enumerate((partners[start:] - start).tolist()):
-        rest[here], rest[there] = rest[there], rest[here]
-    order[start:] = rest
+
+def _swapped_list(partners: list[int], n: int) -> list[int]:
+    """0..n-1 after swapping places i and partners[i] for i = 0, 1, ..."""
+    order = list(range(n))
+    for here, there in enumerate(partners):
+        order[here], order[there] = order[there], order[here]
     return order
+
+
+def _swapped_lapack(partners: Array, n: int) -> Array:
+    """The same by the row interchanges of an LU factorisation, on a matrix of one column."""
+    single = n <= 1 << 24
+    column = np.arange(n, dtype=np.float32 if single else np.float64).reshape(n, 1)
+    interchange = _Swaps.lapack.slaswp if single else _Swaps.lapack.dlaswp
+    return interchange(column, partners, overwrite_a=True)[:, 0].astype(np.int64)
+
+
+class _Swaps:
+    """How permutations are made: one by one in Python, or by LAPACK after so many that its import pays."""
+
+    lapack: Any = None
+    swap: Callable[[Array, int], Array] | None = None
+    left = _LAPACK_AFTER
+
+    @classmethod
+    def route(cls, n: int) -> Callable[[Array, int], Array] | None:
+        if cls.swap is None and cls.left > 0:
+            cls.left -= n
+            if cls.left <= 0 or "scipy.linalg.lapack" in sys.modules:
+                cls.left = 0
+                try:
+                    cls.lapack = importlib.import_module("scipy.linalg.lapack")
+                    test = np.minimum(np.arange(99) * 37 % 61 + np.arange(99), 99).astype(np.int32)
+                    if _swapped_lapack(test, 100).tolist() == _swapped_list(test.tolist(), 100):
+                        cls.swap = _swapped_lapack
+                except Exception:  # a library without it: the list will do
+                    cls.swap = None
+        return cls.swap
 
 
 # -- Bernoulli ---------------------------------------------------------------------------------------------------
@@ -225,7 +278,7 @@ def _swapped(partners: Array, n: int) -> Array:
 def _keep(gen: HostGenerator, n: int, p: float) -> Array:
     """bool[n]: unit64 < p."""
     threshold = np.uint64(math.ceil(p * 9007199254740992.0))
-    if n <= _MASK_PIECE:
+    if n <= PIECE:
         return gen.dwords53(n) < threshold
     out = np.empty(n, np.bool_)
     for start, stop in pieces(n):
@@ -339,6 +392,12 @@ def multinomial_scores(weights: Array, noise: Array, num_samples: int) -> Array:
         scores = weights / noise
     if num_samples == 1:
         return np.argmax(scores, -1, keepdims=True).astype(np.int64)
+    if scores.ndim == 1 and num_samples < scores.size // 8:
+        least = np.partition(scores, -num_samples)[-num_samples]
+        best = np.flatnonzero(scores >= least)
+        if best.size >= num_samples:  # not if there are NaNs
+            order = np.argsort(-scores[best].astype(np.float64), kind="stable")[:num_samples]
+            return best[order].astype(np.int64)
     order = np.argsort(-scores.astype(np.float64), -1, kind="stable")
     return np.ascontiguousarray(order[..., :num_samples]).astype(np.int64)
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import operator
 import secrets
+import struct
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
+
+from . import compiled
 
 STATE_SIZE = 5056
 DEFAULT_SEED = 67280421310721  # what a newly constructed torch.Generator() is seeded with
@@ -22,16 +24,16 @@ DEFAULT_SEED = 67280421310721  # what a newly constructed torch.Generator() is s
 _TABLE = 624
 _MASK32 = 0xFFFFFFFF
 _MASK53 = (1 << 53) - 1
-# Above this many 64-bit draws NumPy's own 64-bit loop repays its 7 microseconds of argument checking.
-_BULK_DWORDS = 4096
-# Lookahead windows (see ``HostGenerator.lookahead``): after how many small requests one opens, how many requests
-# it covers, its least and largest number of words, and for how many requests none opens after a poor one.
-_WINDOW_AFTER = 3
-_WINDOW_REQUESTS = 16
-_WINDOW_LEAST = 8192
-_WINDOW_MOST = 8192
-_WINDOW_PAUSE = 50
+_MASK24 = np.array((1 << 24) - 1, np.int32)
+_LOW21 = np.array((1 << 21) - 1, np.uint32)
+_SCALE24 = np.array(2.0**-24, np.float32)
+_NO_WORDS = np.empty(0, np.uint32)
+# After so many words from one seed, words are made ahead of their use, if there is a compiled program that makes them.
+_AHEAD_AFTER = compiled.WORDS // 2
 
+# seed, left, seeded, next; the table; a double that is always 0, the cached normal, 0, and whether it is valid, with
+# the like of it in single precision
+_HEAD, _TAIL = struct.Struct("<QiiQ"), struct.Struct("<8xd8xi4xfB3x")
 _STATE_LAYOUT = np.dtype(
     {
         "names": ["seed", "left", "seeded", "next", "table", "normal", "has_normal", "normal32", "has_normal32"],
@@ -63,14 +65,16 @@ class _NoEntropy(ISeedSequence):
 _NO_ENTROPY: Any = _NoEntropy()
 
 
-class _Window:
-    """Words drawn ahead of their use, with something made from all of them at once."""
+class Ahead:
+    """Words made ahead of their use, and what was made of all of them at once."""
 
-    __slots__ = ("made", "position", "start_state", "used", "words")
+    __slots__ = ("last", "normals", "placed", "position", "table")
 
-    def __init__(self, words: np.ndarray, made: Any, start_state: Any) -> None:
-        self.words, self.made, self.start_state = words, made, start_state
-        self.position = self.used = 0
+    def __init__(self, table: np.ndarray, position: int, placed: Any, last: np.ndarray) -> None:
+        self.table, self.position = table, position  # uint32[624] and how many of its words were used before
+        self.last = last  # uint32[624], as many of whose words are used after
+        self.placed = placed  # the words as a JAX array
+        self.normals: list[np.ndarray | None] = [None] * 16  # of blocks beginning at words 0, 1, ... 15
 
 
 class HostGenerator:
@@ -80,23 +84,21 @@ class HostGenerator:
     dtypes and by every function that draws scalar normals; only seeding and ``set_state`` clear it otherwise.
     Functions that draw hold ``lock`` for their whole run, so that threads sharing a generator interleave calls,
     never words.
+
+    Words come from NumPy's engine, or from ``ahead``: then the next one is ``_words[_at]`` and the engine is stale.
+    Which of them it is changes the cost of a draw, never a number; the state is always that of the words used.
     """
 
     __slots__ = (
-        "_bits",
-        "_legacy",
-        "_normal32",
-        "_seed",
-        "_streak",
-        "_unused",
-        "_window",
-        "cached_normal",
-        "lock",
-        "raw",
-    )
-    _window: _Window | None
-    _streak: int
-    raw: Callable[..., Any]
+        "_at", "_bits", "_drawn", "_legacy", "_limit", "_normal32", "_seed", "_units", "_unused", "_words", "ahead",
+        "cached_normal", "lock",
+    )  # fmt: skip
+    ahead: Ahead | None
+    _words: np.ndarray
+    _units: np.ndarray | None
+    _at: int
+    _limit: int
+    _drawn: int
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
         # The engine is made at the first draw: it costs a hundred times what the rest of this object costs, and
@@ -114,14 +116,8 @@ class HostGenerator:
                     bits = np.random.MT19937(_NO_ENTROPY)
                     self._legacy = np.random.RandomState(bits)
                     self._legacy.seed(self._seed & _MASK32)
-                    # raw(n) -> uint64[n]: the next n words, zero-extended. The bound method itself: the hot path.
-                    self.raw = bits.random_raw
                     self._bits = bits
         return self._bits
-
-    def _first_raw(self, n: int | None = None) -> Any:
-        self._engine()
-        return self.raw(n)
 
     # -- seeding ---------------------------------------------------------------------------------------------
 
@@ -129,7 +125,7 @@ class HostGenerator:
         """Restart the stream from ``seed`` (-2**63 <= seed < 2**64) and drop the cached normal."""
         seed = check_seed(operator.index(seed))
         with self.lock:
-            self._forget_window()
+            self._forget_ahead()
             if self._bits is not None:
                 self._legacy.seed(seed & _MASK32)
             self._seed = seed
@@ -153,23 +149,15 @@ class HostGenerator:
     def get_state(self) -> np.ndarray:
         """The complete state as PyTorch serialises it: uint8[5056]."""
         out = np.zeros(STATE_SIZE, np.uint8)
-        view = out.view(_STATE_LAYOUT)[0]
         with self.lock:
-            self._close_window()
-            inner = self._engine().state["state"]
-            table, position = inner["key"], inner["pos"]
+            table, position = self._table()
             following = position
             if position == _TABLE:
                 following = self._end_of_table(table)
-            view["seed"] = self._seed
-            view["left"] = _TABLE + 1 - position
-            view["seeded"] = 1
-            view["next"] = following
-            view["table"] = table
-            if self.cached_normal is not None:
-                view["normal"] = self.cached_normal
-                view["has_normal"] = 1
-            view["normal32"], view["has_normal32"] = self._normal32
+            _HEAD.pack_into(out.data, 0, self._seed, _TABLE + 1 - position, 1, following)
+            out[24 : 24 + 8 * _TABLE].view("<u8")[:] = table
+            normal, has_normal = (0.0, 0) if self.cached_normal is None else (self.cached_normal, 1)
+            _TAIL.pack_into(out.data, 24 + 8 * _TABLE, normal, has_normal, *self._normal32)
         return out
 
     def _end_of_table(self, table: np.ndarray) -> int:
@@ -211,9 +199,8 @@ class HostGenerator:
         table = view["table"].astype(np.uint32)
         position = _TABLE if left == 1 else following
         with self.lock:
-            self._engine()
-            self._forget_window()
-            self._bits.state = {"bit_generator": "MT19937", "state": {"key": table, "pos": position}}
+            self._forget_ahead()
+            self._set_engine(table, position)
             self._seed = int(view["seed"])
             self.cached_normal = float(view["normal"]) if view["has_normal"] else None
             self._normal32 = (float(view["normal32"]), int(view["has_normal32"]))
@@ -228,79 +215,178 @@ class HostGenerator:
     # -- draws -----------------------------------------------------------------------------------------------
 
     def words32(self, n: int) -> np.ndarray:
-        """The next ``n`` words: uint32[n]."""
-        return self.raw(n).astype(np.uint32)
+        """The next ``n`` words: uint32[n], not to be written to or kept."""
+        at = self._at
+        stop = at + n
+        if stop > self._limit:
+            return self._more(n)
+        self._at = stop
+        return self._words[at:stop]
+
+    def _more(self, n: int) -> np.ndarray:
+        """As ``words32``, when there are not so many words ahead."""
+        if n > compiled.WORDS:
+            out = np.empty(n, np.uint32)
+            for start in range(0, n, compiled.WORDS):
+                piece = out[start : start + compiled.WORDS]
+                piece[:] = self.words32(piece.size)
+            return out
+        if self.go_ahead(n):
+            return self.words32(n)
+        return self._bits.random_raw(n).astype(np.uint32)
 
     def dwords(self, n: int) -> np.ndarray:
-        """The next ``n`` 64-bit draws (2n words): uint64[n], writable."""
-        if n >= _BULK_DWORDS:
-            self._close_window()
-            return np.random.Generator(self._engine()).integers(0, 1 << 64, n, np.uint64)
-        words = self.raw(2 * n)
-        high = words[0::2] << 32
-        high |= words[1::2]
-        return high
+        """The next ``n`` 64-bit draws (2n words, the first one in the high half): uint64[n], writable."""
+        words = self.words32(2 * n)
+        out = np.empty(n, "<u8")
+        halves = out.view("<u4")
+        halves[1::2] = words[0::2]
+        halves[0::2] = words[1::2]
+        return out
 
     def dwords53(self, n: int) -> np.ndarray:
         """The low 53 bits of the next ``n`` 64-bit draws (2n words): uint64[n], writable."""
-        if n >= _BULK_DWORDS:
-            self._close_window()
-            self._engine()
-            # Masked rejection over a power of two never rejects: two words per number, masked in C.
-            return self._legacy.randint(0, 1 << 53, n, np.uint64)
-        out = self.dwords(n)
-        out &= _MASK53
+        words = self.words32(2 * n)
+        out = np.empty(n, "<u8")
+        halves = out.view("<u4")
+        np.bitwise_and(words[0::2], _LOW21, halves[1::2])
+        halves[0::2] = words[1::2]
         return out
 
-    # -- lookahead -------------------------------------------------------------------------------------------
+    def draw53(self) -> int:
+        """The low 53 bits of one 64-bit draw (two words)."""
+        at = self._at
+        if at + 2 <= self._limit:
+            self._at = at + 2
+            item = self._words.item
+            return (item(at) << 32 | item(at + 1)) & _MASK53
+        if self.ahead is None:
+            raw = self._engine().random_raw
+            self._drawn += 2
+            return (raw() << 32 | raw()) & _MASK53
+        high, low = self.words32(2).tolist()
+        return (high << 32 | low) & _MASK53
 
-    def lookahead(self, n: int, make: Callable[[np.ndarray], Any]) -> tuple[int, Any] | None:
-        """Take the next ``n`` words from a window of words drawn ahead: (index of the first, make(all words)).
+    def units24(self, n: int) -> np.ndarray:
+        """The low 24 bits of the next ``n`` words, times 2**-24: float32[n], writable."""
+        at = self._at
+        stop = at + n
+        if stop <= self._limit and n < _AHEAD_AFTER:
+            if self._units is None:
+                self._units = _units(self._words)
+            self._at = stop
+            return self._units[at:stop].copy()
+        return _units(self.words32(n))
 
-        None when there is no window; the caller then draws with ``raw``. A window opens at the third small
-        request in a row, and not soon again after one that served mostly other draws. This changes the cost of a
-        draw, never a number: the decision depends on counts alone and the state is always that of the words used.
+    # -- ahead of use ----------------------------------------------------------------------------------------
+
+    def go_ahead(self, n: int) -> bool:
+        """Make words ahead, from the present position, for one who wants n of them; False if he is to draw them."""
+        if self.ahead is None:
+            self._engine()
+            self._drawn += n
+            if not compiled.have_words(n) or self._drawn < _AHEAD_AFTER:
+                return False
+        table, position = self._table()
+        found = compiled.words(table, position) if compiled.have_words(0) else None
+        if found is None:
+            self._forget_ahead()
+            self._set_engine(table, position)
+            return False
+        placed, last = found
+        self.ahead = Ahead(table, position, placed, np.asarray(last))
+        self._words = np.asarray(placed)
+        self._at, self._limit, self._units = 0, compiled.WORDS, None
+        return True
+
+    def left(self) -> int:
+        """How many words there are ahead."""
+        return self._limit - self._at
+
+    def normals(self, n: int, mean: float = 0.0, std: float = 1.0) -> np.ndarray | None:
+        """Normals from the next ``n`` words, which are ahead, in blocks of 16: float32[n], not to be written to.
+
+        A last block that is not complete holds numbers of no meaning. None if they cannot be made; nothing is drawn.
         """
-        window = self._window
-        if window is None or window.position + n > window.words.size:
-            if window is not None:
-                self._close_window()
-            self._streak += 1
-            if self._streak < _WINDOW_AFTER:
+        at, ahead = self._at, self.ahead
+        if ahead is None:
+            return None
+        shift = at & 15
+        made = None
+        if mean != 0.0 or std != 1.0:
+            made = compiled.normals(ahead.placed, shift, mean, std)
+        else:
+            made = ahead.normals[shift]
+            if made is None:
+                made = ahead.normals[shift] = compiled.normals(ahead.placed, shift)
+        if made is None:
+            return None
+        self._at = at + n
+        return made[at - shift : at - shift + n]
+
+    def standard_normals(self, n: int, draw_remainder: bool) -> np.ndarray | None:
+        """``box_muller.normal_blocks32`` from transforms that there are: float32[n]; None without them."""
+        ahead = self.ahead
+        if ahead is None:
+            return None
+        at = self._at
+        remainder = n & 15
+        stop = at + n
+        if remainder:
+            stop += 16 if draw_remainder else 16 - remainder
+        if stop > self._limit:
+            return None
+        shift = at & 15
+        made = ahead.normals[shift]
+        if made is None:
+            return None
+        out = made[at - shift : at - shift + n].copy()
+        if remainder:
+            tail = stop - 16
+            shift = tail & 15
+            made = ahead.normals[shift]
+            if made is None:
                 return None
-            state = self._engine().state
-            words = self._bits.random_raw(min(max(_WINDOW_REQUESTS * n, _WINDOW_LEAST), _WINDOW_MOST))
-            self._window = window = _Window(words, make(words), state)
-            self.raw = self._raw_from_window
-        start = window.position
-        window.position += n
-        window.used += n
-        return start, window.made
+            out[n - 16 :] = made[tail - shift : tail - shift + 16]
+        self._at = stop
+        return out
 
-    def _raw_from_window(self, n: int | None = None) -> Any:
-        window = self._window
-        if window is None:  # closed while the caller held on to this method
-            return self._bits.random_raw(n)
-        start, stop = window.position, window.position + (1 if n is None else n)
-        if stop > window.words.size:
-            self._close_window()
-            return self.raw(n)
-        window.position = stop
-        return int(window.words[start]) if n is None else window.words[start:stop].copy()
+    def _forget_ahead(self) -> None:
+        self.ahead = None
+        self._words = _NO_WORDS
+        self._units = None
+        self._at = self._limit = self._drawn = 0
 
-    def _forget_window(self) -> None:
-        self._window = None
-        self._streak = 0
-        self.raw = self._first_raw if self._bits is None else self._bits.random_raw
+    def _table(self) -> tuple[np.ndarray, int]:
+        """The table, uint32[624], and how many of its words are used."""
+        ahead = self.ahead
+        if ahead is None:
+            inner = self._engine().state["state"]
+            return inner["key"].astype(np.uint32, copy=False), inner["pos"]
+        refreshes, position = divmod(ahead.position + self._at, _TABLE)
+        if not position and refreshes:  # PyTorch refreshes a table when it needs the first word of the new one
+            refreshes, position = refreshes - 1, _TABLE
+        if refreshes == 0:
+            return ahead.table, position
+        if refreshes == compiled.REFRESHES:
+            return ahead.last, position
+        start = refreshes * _TABLE - ahead.position
+        return _untempered(self._words[start : start + _TABLE]), position
 
-    def _close_window(self) -> None:
-        """Put the engine where the words used so far end."""
-        window = self._window
-        if window is None:
-            return
-        worthwhile = 2 * window.used >= window.words.size
-        self._forget_window()
-        self._streak = _WINDOW_AFTER - 1 if worthwhile else -_WINDOW_PAUSE
-        if window.position < window.words.size:
-            self._bits.state = window.start_state
-            self._bits.random_raw(window.position, False)
+    def _set_engine(self, table: np.ndarray, position: int) -> None:
+        self._engine().state = {"bit_generator": "MT19937", "state": {"key": table, "pos": position}}
+
+
+def _units(words: np.ndarray) -> np.ndarray:
+    return np.multiply(words.view(np.int32) & _MASK24, _SCALE24, dtype=np.float32, casting="unsafe")
+
+
+def _untempered(words: np.ndarray) -> np.ndarray:
+    """The table entries that words were made of: the steps of tempering undone, last one first."""
+    y = words ^ (words >> 18)
+    y ^= (y << 15) & 0xEFC60000
+    x = y
+    for _ in range(4):  # seven bits at a time
+        x = y ^ ((x << 7) & 0x9D2C5680)
+    y = x ^ (x >> 11)
+    return x ^ (y >> 11)

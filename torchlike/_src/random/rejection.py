@@ -20,17 +20,12 @@ from .generator import HostGenerator
 from .rounding import narrow
 
 _SCALE53 = 2.0**-53
-_MASK53 = 0x1FFFFFFFFFFFFF
 
 
 def _uniforms(gen: HostGenerator) -> Callable[[], float]:
     """A function that draws one unit64 (two words) at each call."""
-    raw = gen.raw
-
-    def draw() -> float:
-        return ((raw() << 32 | raw()) & _MASK53) * _SCALE53
-
-    return draw
+    draw53 = gen.draw53
+    return lambda: draw53() * _SCALE53
 
 
 # -- Poisson -----------------------------------------------------------------------------------------------------

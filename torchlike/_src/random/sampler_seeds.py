@@ -10,7 +10,7 @@ from .generator import HostGenerator
 def base_seed(gen: HostGenerator) -> int:
     """An int64 ``random_()`` draw (two words): a loader's base seed, or the seed of a sampler's own generator."""
     with gen.lock:
-        high, low = gen.raw(2).tolist()
+        high, low = gen.words32(2).tolist()
     return (high << 32 | low) & 0x7FFFFFFFFFFFFFFF
 
 

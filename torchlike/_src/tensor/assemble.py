@@ -22,6 +22,7 @@ from torchlike._src.tensor import (  # noqa: E402 - they read what the operators
     indexing,
     misc,
     modes,
+    numpy_names,
     publish,
     random,
     views,
@@ -146,3 +147,5 @@ assemble()
 for _module in pkgutil.iter_modules([os.path.dirname(__file__)]):
     if _module.name.startswith("composite_"):
         importlib.import_module(f"{__package__}.{_module.name}")
+# Last: NumPy's argument names for what is written by hand.
+numpy_names.install({id(f) for f in publish.PUBLIC.values()})

@@ -1,7 +1,7 @@
 """backward() and autograd.grad() on tensors."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torchlike._src.autograd import tape
@@ -68,12 +68,26 @@ def _is_edge(x: Any) -> bool:
 
 
 def _sequence_of(x: Any) -> list:
-    return [x] if isinstance(x, TensorBase) or _is_edge(x) else list(x)
+    return [x] if isinstance(x, TensorBase) or _is_edge(x) else list(x)  # a TypeError for what is no sequence
+
+
+def _inputs_of(inputs: Any, function: str) -> list:
+    """The tensors and edges that `inputs` names; a dict names its values."""
+    if type(inputs) is dict:
+        return list(inputs.values())
+    if isinstance(inputs, Mapping):
+        raise TypeError(
+            f"`inputs` argument to `{function}()` must be a dict, not {type(inputs).__name__}. Other Mapping types are "
+            "not supported."
+        )
+    return _sequence_of(inputs)
 
 
 def _target(t: Any) -> Any:
     """Where the gradient of an input arrives."""
-    edge = tape.inner_edge(t) if _is_edge(t) else t._edge()
+    if not isinstance(t, (TensorBase, tape.GradientEdge)):
+        raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(t).__name__}")
+    edge = t._edge() if isinstance(t, Tensor) else tape.inner_edge(t)  # type: ignore[arg-type]
     if edge is None:
         raise RuntimeError("One of the differentiated Tensors does not require grad")
     return edge
@@ -105,7 +119,8 @@ def backward(
     tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
     grad_variables: Any = None, inputs: Any = None,
 ) -> None:  # fmt: skip
-    """Accumulate the gradients of `tensors` into the leaves they depend on (or only into `inputs`)."""
+    """Accumulate the gradients of `tensors` into the leaves they depend on, or only into `inputs` (tensors and edges,
+    or a dict of tensors)."""
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
@@ -115,7 +130,7 @@ def backward(
             )
         grad_tensors = grad_variables
     if inputs is not None:
-        inputs = _sequence_of(inputs)
+        inputs = _inputs_of(inputs, "backward")
         if not inputs:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     roots = _sequence_of(tensors)
@@ -150,12 +165,22 @@ def grad(
     outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
     only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple:  # fmt: skip
-    """The gradients of `outputs` with respect to `inputs`, returned instead of accumulated.
+) -> Any:  # fmt: skip
+    """The gradients of `outputs` with respect to `inputs`, returned instead of accumulated: a tuple, or for a dict of
+    inputs a dict with its keys.
 
     grad_outputs: one for each output; None for one of one element. is_grads_batched: they have one more dimension in
     front, and so have the results. allow_unused: None for an input that was not used instead of an error;
     materialize_grads: zeros for it. only_inputs: deprecated and ignored, as in PyTorch, which warns."""
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
+    if allow_unused is None:
+        allow_unused = materialize_grads
+    roots, wanted = _sequence_of(outputs), _inputs_of(inputs, "grad")
+    if not wanted:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if not only_inputs:
         warnings.warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
@@ -163,22 +188,15 @@ def grad(
             FutureWarning,
             stacklevel=2,
         )
-    if materialize_grads and allow_unused is False:
-        raise ValueError(
-            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
-        )
-    if allow_unused is None:
-        allow_unused = materialize_grads
-    roots, wanted = _sequence_of(outputs), _sequence_of(inputs)
     grads = _given(grad_outputs, len(roots))
     keep = create_graph if retain_graph is None else retain_graph
-    if not wanted:
-        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if is_grads_batched:
-        return _grad_batched(roots, wanted, grads, keep, create_graph, allow_unused, materialize_grads)
-    enter_backward()
-    edges, values = _roots(roots, grads, create_graph)
-    return _grad(edges, values, wanted, keep, create_graph, allow_unused, materialize_grads)
+        found = _grad_batched(roots, wanted, grads, keep, create_graph, allow_unused, materialize_grads)
+    else:
+        enter_backward()
+        edges, values = _roots(roots, grads, create_graph)
+        found = _grad(edges, values, wanted, keep, create_graph, allow_unused, materialize_grads)
+    return dict(zip(inputs, found, strict=True)) if type(inputs) is dict else found
 
 
 def _grad(
@@ -189,8 +207,11 @@ def _grad(
     for k, (t, g) in enumerate(zip(wanted, found, strict=True)):
         if g is not None:
             out.append(g if create else wrap(g))
-        elif materialize and not _is_edge(t):
-            out.append(wrap(tape.zeros_like(t._aval)))
+        elif materialize:
+            if _is_edge(t):
+                raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+            out.append(zero := wrap(tape.zeros_like(t._aval)))
+            zero._rg = create
         elif allow_unused:
             out.append(None)
         else:

@@ -9,16 +9,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchlike._src.autograd import tape
+from torchlike._src.autograd.dual import DualKernel, Kept, dual_of, lifted, still_dual
 from torchlike._src.autograd.grad_mode import MODE, Anomaly
 from torchlike._src.autograd.tape import OpNode, OutEdge, _sequence, grad_plan
 from torchlike._src.core import dtype as dtypes
 from torchlike._src.engine import Value, record
-from torchlike._src.engine.record import emit
+from torchlike._src.engine.record import SLOW, emit
 from torchlike._src.ops.kernels import CAST, COPY_INTO
-from torchlike._src.ops.views import fused
+from torchlike._src.ops.views import AS_STRIDED_OF_VIEW, fused
 from torchlike._src.storage.storage import Storage, write_view
 from torchlike._src.tensor.boundary import parameter_written
-from torchlike._src.tensor.rebase import forbidden, regenerate, relative_steps
+from torchlike._src.tensor.rebase import forbidden, regenerate, relative_steps, view_node
 from torchlike._src.tensor.tensor import NEW, Tensor, TensorBase, wrap
 
 INFERENCE_SAVED = (
@@ -86,6 +87,8 @@ def attach(kernel: Any, operands: Sequence, values: Sequence, results: Sequence,
             edges.append((t._gf or t) if t._view is None else t._edge())
         else:
             edges.append(None)
+    if type(kernel) is DualKernel:
+        kernel, edges = lifted(kernel, edges)
     plan = grad_plan(kernel, tuple([e is not None for e in edges]), label)
     if plan is None:
         return None
@@ -112,8 +115,11 @@ def attach(kernel: Any, operands: Sequence, values: Sequence, results: Sequence,
     node.saved = tuple(saved)
     if Anomaly.enabled:
         tape.note_stack(node)
-    if SavedHooks.stack:
-        SavedHooks.pack(node, operands, plan.inputs, plan.outputs, results)
+    if SLOW:
+        if SavedHooks.stack:
+            SavedHooks.pack(node, operands, plan.inputs, plan.outputs, results)
+        if dual_of(results[0]._s.value) is not None:
+            node.saved = Kept(node.saved)
     if len(results) == 1:
         t = results[0]
         t._rg = True
@@ -195,6 +201,8 @@ def check_history(target: Tensor) -> None:
             raise RuntimeError(forbidden(target, "is being modified inplace"))
         if base._rg and base._gf is None:
             raise RuntimeError(LEAF_VIEW_INPLACE)
+        if type(target._gf) is OpNode and target._gf.plan.kernel.op is AS_STRIDED_OF_VIEW:
+            target._gf = view_node(base, target._view, base._edge())  # a write goes to the base itself
     if target._rg and target.is_leaf:
         raise RuntimeError(LEAF_INPLACE)
 
@@ -215,7 +223,7 @@ def write(target: Tensor, new: Tensor, *, fit: bool = True) -> Tensor:
     storage = target._s
     view = target._view
     if view is None:
-        storage.value = value
+        storage.value = value if not SLOW else still_dual(storage.value, value)
         count_write(target)
         if tracked:
             become(target, new)
@@ -263,7 +271,7 @@ def _rename_saved(new: Tensor, target: Tensor) -> None:
     it overwrote is kept as it was (PyTorch saves a clone of it), so that this write does not count against it."""
     edge = new._gf
     node = edge.node if type(edge) is OutEdge else edge
-    if type(node) is not OpNode or not node.saved:
+    if type(node) is not OpNode or node.saved is None:
         return
     temporary, storage = new._s, target._s
     inputs = node.plan.inputs
@@ -275,7 +283,7 @@ def _rename_saved(new: Tensor, target: Tensor) -> None:
             saved.append((value, None, 0))
         else:
             saved.append((value, of, version))
-    node.saved = tuple(saved)
+    node.saved = type(node.saved)(saved)
 
 
 def _write_tracked_view(target: Tensor, new: Tensor, value: Value) -> None:
@@ -348,6 +356,10 @@ def write_out(out: Tensor, new: Tensor, name: str, operands: Sequence) -> Tensor
     """Store a result in `out=`; resizes it with PyTorch's warning if it has elements of another shape."""
     if not isinstance(out, TensorBase):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if SLOW and dual_of(new._read()) is not None:
+        raise NotImplementedError(
+            f"Trying to use forward AD with {name}_out that does not support it because it is an out= function"
+        )
     if MODE.enabled and (out._rg or any(isinstance(t, TensorBase) and t._rg for t in operands)):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "

@@ -73,3 +73,13 @@ def not_differentiable(function: str, argument: str, value: Any) -> None:
             f"The function '{function}' is not differentiable with respect to argument '{argument}'. This input cannot "
             "have requires_grad True."
         )
+
+
+def expect(result: Any, info: Any, name: str) -> Any:
+    """`result`, whose value there should not be where `info` is not 0: reading it then raises what `name` says in
+    ops/faults.py. It stays the same tensor, with the same history."""
+    with names("torch")["no_grad"]():
+        checked = internal.expect(result, info, name)
+    if result._view is None:
+        result._s.value = checked._read()
+    return result

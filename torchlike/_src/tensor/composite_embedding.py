@@ -4,6 +4,7 @@ from typing import Any
 
 from torchlike._src.core import dtype as dt
 from torchlike._src.tensor.composite import NN, internal, public
+from torchlike._src.tensor.functions import known
 from torchlike._src.tensor.namespace import torch
 from torchlike._src.tensor.publish import PUBLIC
 from torchlike._src.tensor.tensor import TensorBase
@@ -24,13 +25,22 @@ def _padding(padding_idx: int | None, rows: int) -> int:
 def _refuse_sparse(name: str, weight: Any, sparse: bool) -> None:
     """`sparse` is about the gradient alone."""
     if sparse and weight.requires_grad and torch.is_grad_enabled():
-        raise NotImplementedError(f"{name} with sparse=True: sparse gradients are not supported; use sparse=False")
+        raise NotImplementedError(
+            f"torchlike: {name} with sparse=True makes a sparse gradient, and there are no sparse tensors. With "
+            "sparse=False the gradient is dense and has the same values; optimizers such as SparseAdam, which update "
+            "only the rows that were looked up, are not available"
+        )
 
 
 def _renorm(weight: Any, indices: Any, max_norm: float, norm_type: float) -> None:
     """Scale the rows that are looked up to at most max_norm, in place."""
     with torch.no_grad():
-        rows = torch.unique(indices.reshape(-1))
+        rows = torch.unique(indices.reshape(-1))  # reads the indices
+        outside = [i for i in indices.reshape(-1).tolist() if not -len(weight) <= i < len(weight)]
+        if outside:
+            raise IndexError(
+                f"select(): index {outside[0]} out of range for tensor of size {list(weight.shape)} at dimension 0"
+            )
         picked = weight.detach().index_select(0, rows)
         weight.index_put_((rows,), torch.renorm(picked, norm_type, 0, max_norm))
 
@@ -43,8 +53,15 @@ def embedding(
     """Rows of `weight` (n, d) at integer indices (*) -> (*, d). IndexError for an index out of range."""
     if not isinstance(input, TensorBase):
         raise TypeError(f"embedding(): argument 'indices' (position 2) must be Tensor, not {type(input).__name__}")
+    if not weight.dim():
+        raise RuntimeError("'weight' must be 2-D")
     padding = _padding(padding_idx, weight.shape[0])
     if max_norm is not None:
+        if weight.dim() != 2:
+            raise RuntimeError(
+                f"Expected 2-dimensional tensor, but got {weight.dim()}-dimensional tensor for argument #1 'self' "
+                "(while checking arguments for embedding_renorm_)"
+            )
         _renorm(weight, input, max_norm, norm_type)
     _refuse_sparse("embedding", weight, sparse)
     return PUBLIC["embedding"](weight, input, padding, scale_grad_by_freq, False)
@@ -61,13 +78,14 @@ def torch_embedding(
 
 @public(NN)
 def one_hot(tensor: Any, num_classes: int = -1) -> Any:
-    """Integer classes (*) -> (*, num_classes) of zeros and ones. Reads the data where num_classes is -1."""
+    """Integer classes (*) -> (*, num_classes) of zeros and ones. Reads the data where num_classes is -1.
+    RuntimeError for classes below 0 or from num_classes on."""
     if tensor.dtype is not dt.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if tensor.numel() == 0 and num_classes <= 0:
         raise RuntimeError("Can not infer total number of classes from empty tensor.")
-    if tensor.device.type != "meta" and tensor.numel():
-        values = tensor._host()
+    values = tensor._host() if num_classes == -1 and tensor.device.type != "meta" else known(tensor)
+    if values is not None and values.size:
         if values.min() < 0:
             raise RuntimeError("Class values must be non-negative.")
         if num_classes == -1:

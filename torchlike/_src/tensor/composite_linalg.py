@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from torchlike._src.core.errors import LinAlgError
 from torchlike._src.ops.linalg import check_square
 from torchlike._src.tensor.call import write_out
-from torchlike._src.tensor.composite import internal, names, public
+from torchlike._src.tensor.composite import expect, internal, names, public
 from torchlike._src.tensor.namespace import torch
 from torchlike._src.tensor.publish import return_type
 from torchlike._src.tensor.tensor import Tensor
@@ -13,12 +14,6 @@ from torchlike._src.tensor.tensor import Tensor
 LINALG = "torch.linalg"
 
 
-class LinAlgError(RuntimeError):
-    """What PyTorch raises for matrices that cannot be factorised."""
-
-
-LinAlgError.__module__ = "torch._C"
-LinAlgError.__qualname__ = LinAlgError.__name__ = "_LinAlgError"
 names(LINALG)["LinAlgError"] = LinAlgError
 
 
@@ -47,26 +42,27 @@ def _tensor(value: Any, function: str, argument: str, position: int) -> Any:
     return value
 
 
+def _checked(name: str, found: Sequence) -> Any:
+    """The first of an operation's results; reading it raises LinAlgError if the last, its info, says that it failed."""
+    return expect(found[0], found[-1], name)
+
+
 # -- Cholesky -------------------------------------------------------------------------------------------------
 
 
 @public(LINALG)
 def cholesky(A, *, upper=False, out=None):
-    """(..., n, n) -> L with A = L L^H. A matrix that is not positive definite gives NaN."""
-    return _finish(
-        "linalg_cholesky", internal.linalg_cholesky(_tensor(A, "linalg_cholesky", "A", 1), bool(upper))[0], out
-    )
+    """(..., n, n) -> L with A = L L^H. LinAlgError if A is not positive definite."""
+    found = internal.linalg_cholesky(_tensor(A, "linalg_cholesky", "A", 1), bool(upper))
+    return _finish("linalg_cholesky", _checked("linalg.cholesky", found), out)
 
 
 @public(LINALG)
 def cholesky_ex(A, *, upper=False, check_errors=False, out=None):
-    """(L, info): info is not 0 where A is not positive definite; check_errors reads it and raises LinAlgError."""
+    """(L, info): info is not 0 where A is not positive definite; with check_errors, that is a LinAlgError."""
     found, info = internal.linalg_cholesky(_tensor(A, "linalg_cholesky_ex", "A", 1), bool(upper))
-    if check_errors and bool((info != 0).any()):
-        raise LinAlgError(
-            "linalg.cholesky_ex: The factorization could not be completed because the input is not "
-            f"positive-definite (the leading minor of order {int(info.max())} is not positive-definite)."
-        )
+    if check_errors:
+        expect(found, info, "linalg.cholesky_ex")
     return _named("linalg_cholesky_ex", ("L", "info"), (found, info), out)
 
 
@@ -75,7 +71,7 @@ def cholesky_ex(A, *, upper=False, check_errors=False, out=None):
 def _torch_cholesky(input, upper=False, *, out=None):
     """The Cholesky factor (deprecated: torch.linalg.cholesky)."""
     check_square("cholesky", _tensor(input, "cholesky", "input", 1)._aval)
-    return _finish("cholesky", internal.linalg_cholesky(_tensor(input, "cholesky", "input", 1), bool(upper))[0], out)
+    return _finish("cholesky", _checked("cholesky", internal.linalg_cholesky(input, bool(upper))), out)
 
 
 Tensor.cholesky = _torch_cholesky
@@ -100,17 +96,17 @@ def cholesky_inverse(L, upper=False, *, out=None):
 
 @public(LINALG)
 def solve(A, B, *, left=True, out=None):
-    """X with A X = B (X A = B with left=False). A singular A gives inf or NaN."""
+    """X with A X = B (X A = B with left=False). LinAlgError if A is singular."""
     A, B = _tensor(A, "linalg_solve", "A", 1), _tensor(B, "linalg_solve", "B", 2)
-    return _finish("linalg_solve", internal.linalg_solve(A, B, bool(left))[0], out)
+    return _finish("linalg_solve", _checked("torch.linalg.solve", internal.linalg_solve(A, B, bool(left))), out)
 
 
 @public(LINALG)
 def solve_ex(A, B, *, left=True, check_errors=False, out=None):
     """(X, info): info is not 0 where A is singular."""
     x, info = internal.linalg_solve(A, B, bool(left))
-    if check_errors and bool((info != 0).any()):
-        raise LinAlgError("torch.linalg.solve_ex: The solver failed because the input matrix is singular.")
+    if check_errors:
+        expect(x, info, "torch.linalg.solve_ex")
     return _named("linalg_solve_ex", ("result", "info"), (x, info), out)
 
 
@@ -132,19 +128,16 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False, *, 
 
 @public(LINALG)
 def inv(A, *, out=None):
-    """The inverse; inf or NaN for a singular matrix."""
-    return _finish("linalg_inv", internal.linalg_inv(_tensor(A, "linalg_inv", "A", 1))[0], out)
+    """The inverse. LinAlgError if A is singular."""
+    return _finish("linalg_inv", _checked("linalg.inv", internal.linalg_inv(_tensor(A, "linalg_inv", "A", 1))), out)
 
 
 @public(LINALG)
 def inv_ex(A, *, check_errors=False, out=None):
     """(inverse, info)."""
     found, info = internal.linalg_inv(A)
-    if check_errors and bool((info != 0).any()):
-        raise LinAlgError(
-            "linalg.inv_ex: The diagonal element 1 is zero, the inversion could not be completed because the input "
-            "matrix is singular."
-        )
+    if check_errors:
+        expect(found, info, "linalg.inv_ex")
     return _named("linalg_inv_ex", ("inverse", "info"), (found, info), out)
 
 
@@ -152,7 +145,7 @@ def inv_ex(A, *, check_errors=False, out=None):
 @public("torch")
 def inverse(input, *, out=None):
     """The inverse of square matrices."""
-    return _finish("inverse", internal.linalg_inv(input)[0], out)
+    return _finish("inverse", _checked("linalg.inv", internal.linalg_inv(input)), out)
 
 
 @public(LINALG)
@@ -340,18 +333,17 @@ def _factor(A: Any, pivot: bool) -> tuple:
 @public(LINALG)
 def lu_factor(A, *, pivot=True, out=None):
     """(LU, pivots): the compact LU factorisation with 1-based row swaps."""
-    return _named("linalg_lu_factor", ("LU", "pivots"), _factor(A, pivot)[:2], out)
+    found = _factor(A, pivot)
+    _checked("torch.linalg.lu_factor", found)
+    return _named("linalg_lu_factor", ("LU", "pivots"), found[:2], out)
 
 
 @public(LINALG)
 def lu_factor_ex(A, *, pivot=True, check_errors=False, out=None):
     """(LU, pivots, info)."""
     found = _factor(A, pivot)
-    if check_errors and bool((found[2] != 0).any()):
-        raise LinAlgError(
-            f"torch.linalg.lu_factor_ex: U[{int(found[2].max())},{int(found[2].max())}] is zero and using it on "
-            "lu_solve would result in a division by zero."
-        )
+    if check_errors:
+        _checked("torch.linalg.lu_factor_ex", found)
     return _named("linalg_lu_factor_ex", ("LU", "pivots", "info"), found, out)
 
 
@@ -368,6 +360,11 @@ def lu(A, pivot=True, get_infos=False, out=None):
 
 
 Tensor.lu = lambda self, pivot=True, get_infos=False: lu(self, pivot, get_infos)
+
+
+def _pivot_info(pivots: Any, rows: int) -> Any:
+    """1 if a pivot is below 1, 2 if one is above `rows`, else 0; PyTorch looks in this order."""
+    return torch.where((pivots < 1).any(), 1, torch.where((pivots > rows).any(), 2, 0))
 
 
 def _permutation(pivots: Any, rows: int, dtype: Any) -> Any:
@@ -388,7 +385,13 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True, *, out=N
     """(P, L, U) from lu_factor's result."""
     empty = torch.empty(0, dtype=LU_data.dtype)
     lower, upper = _triangles(LU_data) if unpack_data else (empty, empty.clone())
-    p = _permutation(LU_pivots, LU_data.shape[-2], LU_data.dtype) if unpack_pivots else empty.clone()
+    p = empty.clone()
+    if unpack_pivots:
+        p = expect(
+            _permutation(LU_pivots, LU_data.shape[-2], LU_data.dtype),
+            _pivot_info(LU_pivots, LU_data.shape[-2]),
+            "lu_unpack",
+        )
     return _named("lu_unpack", ("P", "L", "U"), (p, lower, upper), out)
 
 
@@ -405,6 +408,7 @@ def _linalg_lu(A, *, pivot=True, out=None):
 def _lu_solve(packed: Any, pivots: Any, B: Any, left: bool, adjoint: bool) -> Any:
     lower, upper = _triangles(packed)
     p = _permutation(pivots, packed.shape[-2], packed.dtype)
+    expect(p, _pivot_info(pivots, packed.shape[-2]), "lu_solve")
     solve_with = internal.linalg_solve_triangular
     if not left:  # X A = B is A^H X^H = B^H
         return _lu_solve(packed, pivots, B.mH, True, not adjoint).mH

@@ -5,9 +5,11 @@ import warnings
 from typing import Any
 
 from torchlike._src.core.errors import broadcast_shapes
+from torchlike._src.ops.declare import OPS
 from torchlike._src.tensor.composite import NN, check_reduction, internal, legacy_reduction, not_differentiable, public
-from torchlike._src.tensor.functions import known
+from torchlike._src.tensor.functions import known as known_values
 from torchlike._src.tensor.namespace import F, torch
+from torchlike._src.tensor.tensor import Tensor
 
 SIZE_WARNING = (
     "Using a target size ({}) that is different to the input size ({}). This will likely lead to incorrect results due "
@@ -101,12 +103,26 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     """(N, C, ...) log-probabilities, (N, ...) class numbers: -weight[t] * input[t]; the mean is over the weights.
 
     Raises ValueError for other batch sizes, RuntimeError for other target shapes and dtypes, IndexError for a class
-    number out of range that is known already; one that is still to be computed gives NaN."""
+    number out of range, when results are read if it is still to be computed."""
     reduction = check_reduction(legacy_reduction(size_average, reduce, reduction))
     not_differentiable("nll_loss_forward" if input.dim() <= 2 else "nll_loss2d_forward", "weight", weight)
-    result = internal.nll_loss(input, target, weight, ignore_index=int(ignore_index), reduction=reduction)[0]
-    _check_classes(target, input.shape[0 if input.dim() == 1 else 1], ignore_index)
-    return result
+    if known(target) is not None and input.dim():
+        _check_operands("_nll_loss", input, target, weight, ignore_index=ignore_index, reduction=reduction)
+        _check_classes(target, input.shape[0 if input.dim() == 1 else 1], ignore_index)
+    return internal.nll_loss(input, target, weight, ignore_index=int(ignore_index), reduction=reduction)[0]
+
+
+def known(t: Any) -> Any:
+    """A tensor's values if they are at hand, else None."""
+    return known_values(t) if isinstance(t, Tensor) else None
+
+
+def _check_operands(name: str, *tensors: Any, **statics: Any) -> None:
+    """What an operator's own check finds, before values are looked at: an operation that is going to fail must not be
+    recorded."""
+    check = OPS[name].check
+    if check is not None:
+        check(*[None if t is None else t._aval for t in tensors], **statics)
 
 
 def _check_classes(target: Any, classes: int, ignore_index: int) -> None:
@@ -189,8 +205,8 @@ def _cross_entropy_smoothed(
 
 @public(NN)
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
-    """-(t * log(x) + (1 - t) * log(1 - x)), the logarithms not below -100. RuntimeError for values outside [0, 1] that
-    are known already; those still to be computed give NaN."""
+    """-(t * log(x) + (1 - t) * log(1 - x)), the logarithms not below -100. RuntimeError for values outside [0, 1], when
+    results are read if they are still to be computed."""
     reduction = check_reduction(legacy_reduction(size_average, reduce, reduction))
     if target.shape != input.shape:
         raise ValueError(
@@ -200,11 +216,11 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     if weight is not None:
         weight = weight.expand(torch.broadcast_shapes(tuple(target.shape), tuple(weight.shape)))
         not_differentiable("binary_cross_entropy", "weight", weight)
-    result = internal.binary_cross_entropy(input, target, weight, reduction=reduction)
+    _check_operands("_binary_cross_entropy", input, target, weight, reduction=reduction)
     for name, values in (("input", known(input)), ("target", known(target))):
         if values is not None and values.size and not (values.min() >= 0 and values.max() <= 1):
             raise RuntimeError(f"all elements of {name} should be between 0 and 1")
-    return result
+    return internal.binary_cross_entropy(input, target, weight, reduction=reduction)
 
 
 @public(NN)
@@ -374,30 +390,32 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
     not_differentiable("multi_margin_loss", "weight", weight)
-    result = internal.multi_margin_loss(input, target, weight, p=int(p), margin=margin, reduction=reduction)
     values = known(target)
+    if values is not None:
+        _check_operands("_multi_margin_loss", input, target, weight, p=int(p), margin=float, reduction=reduction)
     if (
         values is not None
         and values.size
         and not (values.min() >= 0 and values.max() < (input.shape[-1] if input.dim() else 1))
     ):
         raise RuntimeError("target out of range")
-    return result
+    return internal.multi_margin_loss(input, target, weight, p=int(p), margin=margin, reduction=reduction)
 
 
 @public(NN)
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """Hinges between each label and each other class; `target` lists class numbers, ended by -1."""
     reduction = check_reduction(legacy_reduction(size_average, reduce, reduction))
-    result = internal.multilabel_margin_loss(input, target, reduction=reduction)
     values = known(target)
+    if values is not None:
+        _check_operands("_multilabel_margin_loss", input, target, reduction=reduction)
     if (
         values is not None
         and values.size
         and not (values.min() >= -1 and values.max() < (input.shape[-1] if input.dim() else 1))
     ):
         raise RuntimeError("argument #2 'target' is out of range")
-    return result
+    return internal.multilabel_margin_loss(input, target, reduction=reduction)
 
 
 @public(NN)
@@ -624,6 +642,11 @@ def linear_cross_entropy(
             wide[0], wide[1], classes, linear_bias=wide[2], weight=wide[3], reduction=reduction,
             ignore_index=ignore_index, label_smoothing=label_smoothing,
         ).to(input.dtype)  # fmt: skip
+    if input.shape[-1] != linear_weight.shape[-1]:
+        raise RuntimeError(
+            "expected equal input and linear_weight last dimensions (in_features), got "
+            f"{input.shape[-1]} and {linear_weight.shape[-1]}, respectively"
+        )
     if linear_weight.dim() == 2:
         logits = F.linear(input, linear_weight, linear_bias)
     else:

@@ -4,8 +4,8 @@ import math
 from typing import Any
 
 from torchlike._src.core.errors import canonical_dim
-from torchlike._src.tensor.composite import internal, names, public
-from torchlike._src.tensor.composite_linalg import LINALG, qr, svdvals
+from torchlike._src.tensor.composite import expect, internal, names, public
+from torchlike._src.tensor.composite_linalg import LINALG, inv, qr, solve, svdvals
 from torchlike._src.tensor.composite_linalg import _finish as finish
 from torchlike._src.tensor.namespace import linalg, torch
 from torchlike._src.tensor.tensor import Tensor
@@ -41,7 +41,7 @@ def _power(A: Any, n: int) -> Any:
         never = torch.zeros((), dtype=torch.bool)
         return torch.where(never, A, torch.eye(A.shape[-1], dtype=A.dtype))
     if n < 0:
-        A, n = internal.linalg_inv(A)[0], -n
+        A, n = inv(A), -n
         if n == 1:
             return A
     if n == 1:
@@ -184,7 +184,8 @@ def tensorinv(A, ind=2, *, out=None):
             "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
             f"{back} != {front}"
         )
-    found = internal.linalg_inv(A.reshape(front, back))[0].reshape(shape[ind:] + shape[:ind])
+    inverse, info = internal.linalg_inv(A.reshape(front, back))
+    found = expect(inverse, info, "inv").reshape(shape[ind:] + shape[:ind])
     return finish("linalg_tensorinv", found, out)
 
 
@@ -202,7 +203,7 @@ def tensorsolve(A, B, dims=None, *, out=None):
             "prod(self.shape[:other.ndim]), but got "
             f"{columns} != {rows}"
         )
-    found = internal.linalg_solve(A.reshape(rows, columns), B.flatten(), True)[0].reshape(shape)
+    found = solve(A.reshape(rows, columns), B.flatten()).reshape(shape)
     return finish("linalg_tensorsolve", found, out)
 
 

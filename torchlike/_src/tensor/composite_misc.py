@@ -13,6 +13,7 @@ from torchlike._src.core.errors import canonical_dim
 from torchlike._src.tensor.call import check_result, check_writable, reshape_storage, write, write_out
 from torchlike._src.tensor.composite import NN, internal, names, public
 from torchlike._src.tensor.creation import from_array
+from torchlike._src.tensor.functions import check_finite_range
 from torchlike._src.tensor.namespace import torch
 from torchlike._src.tensor.publish import PUBLIC, return_type, tensor_argument
 from torchlike._src.tensor.tensor import Tensor, TensorBase
@@ -123,6 +124,7 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
         if range is not None:
             low, high = range[2 * k], range[2 * k + 1]
         else:
+            check_finite_range(points[:, k], k)
             low, high = (points[:, k].min(), points[:, k].max()) if len(points) else (0.0, 1.0)
         if low == high:
             low, high = low - 0.5, high + 0.5

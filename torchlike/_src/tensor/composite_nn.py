@@ -39,6 +39,10 @@ def _batch_norm(
             raise RuntimeError(f"{name} must be defined in evaluation mode")
         if t is not None and t.numel() != channels:
             raise RuntimeError(f"{name} should contain {channels} elements not {t.numel()}")
+    if training and not eps > 0:
+        raise ValueError(f"batch_norm eps must be positive during training, but got {float(eps)}")
+    if not eps >= 0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {float(eps)}")
     if input.dim() == 1 and input.numel() == 0:
         return input.clone(), torch.empty(0, dtype=input.dtype), torch.empty(0, dtype=input.dtype)
     if not training:
@@ -72,7 +76,7 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
     found = _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
     if training:
         out, mean, invstd = found
-        return out, mean.detach(), invstd.detach()
+        return out, *_stats_like(input, weight, mean.detach(), invstd.detach())
     empty = torch.empty(0, dtype=input.dtype, device=input.device)
     return found[0], empty, empty.clone()
 
@@ -299,8 +303,10 @@ for _name, _feature, _alpha in (
 @public("torch")
 def native_dropout(input, p, train):
     """(dropped out, mask): the mask is True where kept."""
-    if train is False or input.numel() == 0:
-        return input.clone(), torch.ones(input.shape, dtype=torch.bool)
+    if input.numel() == 0:
+        return input, torch.empty_like(input)  # a mask of the input's dtype, as in PyTorch
+    if train is False:
+        return input.clone(), torch.ones(input.shape, dtype=torch.bool, device=input.device)
     keep = _keep_elements(input, p)  # also for p = 1, unlike dropout
     return internal.dropout_apply(input, keep, p=float(p)), keep
 

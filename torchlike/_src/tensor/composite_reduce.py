@@ -260,6 +260,7 @@ def unravel_index(indices, shape):
     """The coordinates, one tensor per dim of `shape`, of flat `indices` (which wrap around)."""
     shape = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
     out = []
+    indices = indices.to(torch.int64)
     for n in reversed(shape):
         out.append(torch.remainder(indices, n))
         indices = torch.div(indices, n, rounding_mode="floor")

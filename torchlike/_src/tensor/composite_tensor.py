@@ -96,23 +96,12 @@ def dequantize(input):
 Tensor.dequantize = dequantize
 
 
-class qscheme:
-    """A way of quantising; names only."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __repr__(self) -> str:
-        return f"torch.{self._name}"
-
-
-qscheme.__module__ = "torch"
-public("torch")(qscheme)
+public("torch")(layouts.qscheme)
 for _name in (
     "per_tensor_affine", "per_tensor_symmetric", "per_channel_affine", "per_channel_symmetric",
     "per_channel_affine_float_qparams",
 ):  # fmt: skip
-    names("torch")[_name] = qscheme(_name)
+    names("torch")[_name] = getattr(layouts, _name)
 
 # -- removed from PyTorch ----------------------------------------------------------------------------------------------
 

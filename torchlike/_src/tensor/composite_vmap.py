@@ -38,6 +38,7 @@ STACK = _Stack()
 enter: Any = None
 leave: Any = None
 is_batched: Any = None
+apply_function: Any = None
 """Set by `torchlike.func` when it is loaded; until then there are no levels."""
 
 

@@ -12,12 +12,12 @@ from torchlike._src.core import dtype as dt
 from torchlike._src.core.device import device as Device
 from torchlike._src.core.dtype import dtype as DType
 from torchlike._src.engine import META_ARRAY, Value, host_array
-from torchlike._src.engine.record import kernel_of
+from torchlike._src.engine.record import SLOW, kernel_of
 from torchlike._src.ops.declare import RawOp
 from torchlike._src.ops.kernels import COPY_INTO, FILL
-from torchlike._src.tensor import printing
-from torchlike._src.tensor.call import apply, cast_to, check_writable, record_taped, write
-from torchlike._src.tensor.creation import check_number, fill_number, from_value, resolve_device
+from torchlike._src.tensor import dual, printing
+from torchlike._src.tensor.call import apply, cast_to, check_writable, count_write, record_taped, write
+from torchlike._src.tensor.creation import check_number, fill_number, from_value, resolve_device, warn_of_scalar
 from torchlike._src.tensor.tensor import NEW, SharedStorage, Tensor, TensorBase, alias, share, strided, wrap
 from torchlike._src.tensor.views import is_channels_last
 
@@ -63,7 +63,8 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             return fill_(self, src)
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
     check_writable(self, src._rg)
-    if self is src:
+    if self is src and not (MODE.enabled and self._rg):
+        count_write(self)
         return self
     a, b = self._aval, src._aval
     if b.shape != a.shape:
@@ -312,6 +313,8 @@ def to_int(self: Tensor) -> int:
 
 
 def to_float(self: Tensor) -> float:
+    if self._rg:
+        warn_of_scalar(self)
     value = _only(self)
     if isinstance(value, complex):
         if value.imag:
@@ -321,6 +324,8 @@ def to_float(self: Tensor) -> float:
 
 
 def to_complex(self: Tensor) -> complex:
+    if self._rg:
+        warn_of_scalar(self)
     return complex(_only(self))
 
 
@@ -445,8 +450,9 @@ def representation(self: Tensor, *, tensor_contents: Any = None) -> str:
     class_name = "tensor" if type(self) is Tensor or self._is_param else type(self).__name__
     array = None if a.device.type == "meta" else self._host()
     return printing.tensor_repr(
-        array, a.dtype, a.shape, device=a.device, requires_grad=self._rg, grad_fn=name, class_name=class_name
-    )
+        array, a.dtype, a.shape, device=a.device, requires_grad=self._rg, grad_fn=name, class_name=class_name,
+        tangent=dual.shown(self) if SLOW else None,
+    )  # fmt: skip
 
 
 def format_(self: Tensor, spec: str) -> str:

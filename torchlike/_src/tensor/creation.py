@@ -1,6 +1,8 @@
 """Making tensors: from Python and NumPy data, filled, ranges."""
 
 import math
+import operator
+import warnings
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from torchlike._src.core.promotion import promote_types
 from torchlike._src.engine import META_ARRAY, Value, record
 from torchlike._src.engine.record import current
 from torchlike._src.ops.kernels import FILL
+from torchlike._src.storage import Storage
 from torchlike._src.tensor.call import cast_to, write
 from torchlike._src.tensor.tensor import Tensor, TensorBase, share, wrap
 from torchlike._src.tensor.views import sizes
@@ -211,10 +214,26 @@ def sequence_array(data: Any, target: np.dtype | None) -> np.ndarray:
     return array
 
 
+_warned: list[bool] = []
+
+
+def warn_of_scalar(t: TensorBase) -> None:
+    """PyTorch's warning, once in a process, where float(t), complex(t) or a list of tensors leaves the graph."""
+    if t._rg and MODE.enabled and not _warned:
+        _warned.append(True)
+        warnings.warn(
+            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+            "Consider using tensor.detach() first.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
 def object_array(array: np.ndarray, target: np.dtype | None) -> np.ndarray:
     flat = array.reshape(-1).tolist()
     for item in flat:
         if isinstance(item, TensorBase):
+            warn_of_scalar(item)
             item = item.item()
         if not isinstance(item, (int, float, complex)):
             raise RuntimeError(f"Could not infer dtype of {type(item).__name__}")
@@ -307,7 +326,10 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 def asarray(
     obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """`obj` as a tensor; copy=True always copies, copy=False never (ValueError if it must)."""
+    """`obj` as a tensor; copy=True always copies, copy=False never (ValueError if it must). The bytes of a storage are
+    seen as `dtype`."""
+    if isinstance(getattr(obj, "_storage", None), Storage):
+        obj = _over_storage(obj._storage).view(dtype or default_dtype())
     if copy:
         out = (
             tensor(obj, dtype=dtype, device=device)
@@ -321,6 +343,13 @@ def asarray(
         if copy is False and isinstance(obj, TensorBase) and out is not obj:
             raise ValueError("can't alias tensor with different dtype or device; set copy=None or copy=True")
     return finish(out.detach() if out._gf is not None else out, requires_grad) if requires_grad else out
+
+
+def _over_storage(storage: Any) -> Any:
+    """A tensor of one dimension over all bytes of a storage."""
+    t = from_array(np.zeros(0, np.uint8))
+    t._s, t._aval = storage, storage.value.aval
+    return t.reshape(-1).view(dt.uint8)
 
 
 def from_numpy(ndarray: np.ndarray) -> Tensor:
@@ -471,8 +500,8 @@ def size_argument(size: tuple, function: str) -> tuple[int, ...]:
         else:
             what = f"not {type(first).__name__}"
         raise TypeError(f"{function}(): argument 'size' (position 1) must be tuple of ints, {what}") from None
-    if any(n < 0 for n in shape):
-        if function in ("zeros", "ones"):
+    if function in ("zeros", "ones"):
+        if any(n < 0 for n in shape):
             raise RuntimeError(f"{function}: Dimension size must be non-negative.")
     return shape
 
@@ -681,12 +710,12 @@ def arange(
             if out is not None
             else (dt.int64 if all(isinstance(x, int) for x in (start, end, step)) else default_dtype())
         )
-    if dtype is dt.bool_:
-        raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
+    if dtype is dt.bool_ or dtype.is_complex:
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dtype.scalar_name}'")
     if dtype is dt.int64:
         start, end, step = int(start), int(end), int(step)
         if step == 0:
-            raise RuntimeError("step must be nonzero")
+            raise ValueError("step must be nonzero")
     integral = dtype.category == dt.INT and all(isinstance(x, int) for x in (start, end, step))
     count = -(-(end - start) // step) if integral else math.ceil((end - start) / step)
     target = require_numpy(dtype)
@@ -736,12 +765,28 @@ def range_(
     return _range_result(array, dtype, device, requires_grad, out)
 
 
+def _spaced(name: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, int]:
+    """The ends as numbers, and the number of steps; PyTorch's errors for others."""
+    if isinstance(steps, float):
+        got = ", ".join(type(x).__name__ for x in (start, end, steps))
+        raise TypeError(f"{name}() received an invalid combination of arguments - got ({got}), but expected one of:\n")
+    for which, x in (("start", start), ("end", end)):
+        if isinstance(x, TensorBase) and x._aval.ndim:
+            raise RuntimeError(
+                f"{name} only supports 0-dimensional start and end tensors, but got {which} with {x._aval.ndim} "
+                "dimension(s)."
+            )
+    return _number(start), _number(end), operator.index(_number(steps))
+
+
 def linspace(
     start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """`steps` numbers evenly spaced from `start` to `end`, both included."""
-    start, end = _number(start), _number(end)
+    start, end, steps = _spaced("linspace", start, end, steps)
+    if dtype is dt.bool_:
+        raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     if dtype is None:
@@ -758,10 +803,11 @@ def linspace_array(start: Any, end: Any, steps: int, target: np.dtype) -> np.nda
     if steps == 1:
         return np.full(1, start).astype(target)
     if target.kind in "iu":
+        start, end = int(start), int(end)
         step = (np.float64(end) - np.float64(start)) / (steps - 1)
         k = np.arange(steps, dtype=np.float64)
         return np.trunc(np.where(k < steps // 2, start + step * k, end - step * (steps - 1 - k))).astype(target)
-    work = target if target.kind in "fc" and target.itemsize >= 4 else np.dtype(np.float32)
+    work = target
     first, last = work.type(start), work.type(end)
     delta = work.type((last - first) / work.type(steps - 1))
     k = np.arange(steps).astype(work)
@@ -777,9 +823,15 @@ def logspace(
     """`steps` powers of `base` with exponents evenly spaced from `start` to `end`."""
     dtype = dtype or default_dtype()
     target = require_numpy(dtype)
-    exponents = linspace_array(
-        _number(start), _number(end), steps, target if target.kind == "f" else np.dtype(np.float64)
-    )
+    start, end, steps = _spaced("logspace", start, end, steps)
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    if target.kind in "iu":  # the ends are of the result's type, what is between them is not
+        start, end = int(start), int(end)
+    elif target.kind != "c" and target.itemsize == 2:
+        start, end = float(target.type(start)), float(target.type(end))
+    work = target if target.kind in "fc" and target.itemsize > 2 else np.dtype(np.float64)
+    exponents = linspace_array(start, end, steps, work)
     return _range_result(
         np.power(np.float64(base), exponents.astype(np.float64)).astype(target), dtype, device, requires_grad, out
     )

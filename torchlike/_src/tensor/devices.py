@@ -6,7 +6,7 @@ import numpy as np
 
 from torchlike._src.core.device import device as Device
 from torchlike._src.core.device import set_accelerator_finder
-from torchlike._src.engine import backend, flush_all
+from torchlike._src.engine import backend, checks, flush_all
 
 _gpus: list | None = None
 
@@ -48,6 +48,7 @@ def place(array: np.ndarray, d: Device) -> Any:
 def synchronize() -> None:
     """Compute everything that is pending and wait for it."""
     flush_all("synchronize()")
+    checks.examine()
     backend.quiesce()
 
 

@@ -7,12 +7,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchlike._src.autograd import tape
+from torchlike._src.autograd.dual import (
+    FORWARD,
+    LiftBackward,
+    dual_of,
+    has_tangent,
+    make,
+    primal_at,
+    tangent_at,
+)
 from torchlike._src.autograd.grad_mode import MODE
 from torchlike._src.autograd.tape import FREED, Node, OutEdge
 from torchlike._src.core.aval import Aval
+from torchlike._src.engine.record import SLOW
 from torchlike._src.ops import views as ops
 from torchlike._src.storage.storage import FUNCTION, View, contiguous_strides
-from torchlike._src.tensor.call import SavedHooks, become, count_write, record_taped, write
+from torchlike._src.tensor import composite_vmap
+from torchlike._src.tensor.call import LEAF_VIEW_INPLACE, SavedHooks, become, count_write, record_taped, write
+from torchlike._src.tensor.composite_vmap import STACK
 from torchlike._src.tensor.tensor import Tensor, TensorBase, alias, wrap
 
 
@@ -63,6 +75,8 @@ class BackwardFunction(Node, FunctionCtx):
     _non_differentiable: tuple = ()
     _materialize = True
     _saved: Any = ()
+    _forward = False
+    saved_for_forward: Any = None
     needs_input_grad: tuple = ()
     _is_tensor: Sequence[bool]
     _input_avals: Sequence[Aval]
@@ -84,6 +98,8 @@ class BackwardFunction(Node, FunctionCtx):
     @property
     def saved_tensors(self) -> tuple:
         """What save_for_backward kept; RuntimeError after it was freed or modified in place."""
+        if self._forward and self.saved_for_forward is not None:
+            return tuple(self.saved_for_forward)
         if self._saved is None:
             raise RuntimeError(FREED)
         out: list = []
@@ -247,11 +263,119 @@ class Function(_SingleLevelFunction):
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward, and put this call on the tape if an argument requires grad."""
         separate = cls.setup_context is not _SingleLevelFunction.setup_context
+        if STACK.depth and not separate:
+            raise RuntimeError(NO_SETUP)
+        if STACK.levels and not kwargs:
+            found = composite_vmap.apply_function(cls, args)
+            if found is not NotImplemented:
+                return found
         if separate:
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, {}
         return _apply(cls, args, kwargs, separate)
+
+
+NO_SETUP = (
+    "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override "
+    "the setup_context staticmethod. For more details, please see "
+    "https://pytorch.org/docs/main/notes/extending.func.html"
+)
+
+
+def _dual_levels(args: tuple) -> list:
+    """The levels of forward mode that some argument is dual at, outermost last."""
+    found = set()
+    for a in args:
+        d = dual_of(a._read()) if isinstance(a, TensorBase) else None
+        while d is not None:
+            if d.level.active and d.level.number < FORWARD.limit:
+                found.add(d.level)
+            d = dual_of(d.primal)
+    return sorted(found, key=lambda level: level.number)
+
+
+def _lift(args: tuple, edges: tuple, levels: list) -> tuple:
+    """The edges of a call on dual tensors: gradients of plain arguments are taken out of their pairs."""
+    tensors = [a for a in args if isinstance(a, TensorBase)]
+    out = []
+    for t, e in zip(tensors, edges, strict=True):
+        for level in levels if e is not None else ():
+            if not has_tangent(t._read(), level):
+                e = LiftBackward(e, level)
+        out.append(e)
+    return tuple(out)
+
+
+NOT_IN_PLACE = (
+    "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an "
+    "input inplace, then the jvp function must modify the corresponding gradient inplace."
+)
+NOT_AS_IS = (
+    "An inplace custom Function is not returning the forward mode gradients as-is. If the forward is modifying an "
+    "input inplace, then the jvp function must modify the gradient inplace and return it as-is."
+)
+
+
+def _push(cls: Any, node: Any, args: tuple, results: list, levels: list) -> None:
+    """Forward mode: give the results the tangents that the user's jvp makes."""
+    changed = {id(t) for t in node._dirty}
+    before = MODE.enabled, FORWARD.limit
+    MODE.enabled = False
+    node._forward = True
+    try:
+        for k, level in enumerate(levels):
+            FORWARD.limit = level.number
+            given = [_tangent(a, level, levels[k + 1 :], node._materialize) for a in args]
+            tangents = cls.jvp(node, *given)
+            found = tangents if isinstance(tangents, tuple) else (tangents,)
+            if len(found) != len(results):
+                raise RuntimeError(
+                    f"Function's jvp returned an invalid number of forward gradients (expected {len(results)} but got "
+                    f"{len(found)})"
+                )
+            for o, t in zip(results, found, strict=True):
+                if id(o) in changed and not any(t is g for g in given):
+                    raise RuntimeError(
+                        NOT_AS_IS if any(g is not None and g._s.version for g in given) else NOT_IN_PLACE
+                    )
+                if isinstance(o, Tensor) and t is not None and o._view is None:
+                    _set_tangent(o, t, level)
+    finally:
+        MODE.enabled, FORWARD.limit = before
+        node._forward = False
+
+
+def _drop_tangents(outputs: list, args: tuple, dirty: tuple, levels: list) -> None:
+    kept = {id(a) for a in args} - {id(t) for t in dirty}
+    for o in outputs:
+        if isinstance(o, TensorBase) and o._view is None and id(o) not in kept:
+            for level in levels:
+                o._s.value = primal_at(o._s.value, level)
+
+
+def _tangent(a: Any, level: Any, above: list, materialize: bool) -> Any:
+    if not isinstance(a, TensorBase):
+        return None
+    v = a._read()
+    for outer in above:
+        v = primal_at(v, outer)
+    if has_tangent(v, level):
+        return wrap(tangent_at(v, level))
+    dtype = a._aval.dtype
+    return wrap(tape.zeros_like(a._aval)) if materialize and (dtype.is_floating_point or dtype.is_complex) else None
+
+
+def _set_tangent(o: Tensor, t: Any, level: Any) -> None:
+    if not isinstance(t, TensorBase):
+        raise TypeError(f"expected the jvp of a Function to return tensors, but got {type(t).__name__}")
+    if t._aval.shape != o._aval.shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+            f"supported. Tensor is of size {list(o._aval.shape)} while the given forward gradient is of size "
+            f"{list(t._aval.shape)}."
+        )
+    o._s.value = make(level, o._s.value, t._read())
 
 
 def _apply(cls: Any, args: tuple, kwargs: dict, separate: bool) -> Any:
@@ -260,12 +384,18 @@ def _apply(cls: Any, args: tuple, kwargs: dict, separate: bool) -> Any:
     tracked = MODE.enabled and True in needs
     # One edge for each tensor argument, None for those that need no gradient.
     edges = tuple([a._edge() if n else None for a, n, here in zip(args, needs, is_tensor, strict=True) if here])
+    levels = _dual_levels(args) if SLOW else []
+    if levels and tracked:
+        edges = _lift(args, edges, levels)
     node = cls._backward_cls(cls, edges if tracked else ())
     node._is_tensor = is_tensor
     node.needs_input_grad = needs
     node._input_avals = [a._aval if here else None for here, a in zip(is_tensor, args, strict=True)]
     before = MODE.enabled
     MODE.enabled = False
+    # In forward mode what forward saves besides its arguments has its tangents, too; only those of results are the
+    # user's.
+    originals = {id(a): wrap(a._read()) for a in args if isinstance(a, TensorBase)} if levels else {}
     try:
         if separate:
             output = cls.forward(*args)
@@ -276,9 +406,14 @@ def _apply(cls: Any, args: tuple, kwargs: dict, separate: bool) -> Any:
         MODE.enabled = before
     single = not isinstance(output, tuple)
     outputs = [output] if single else list(output)
+    if levels:
+        _drop_tangents(outputs, args, node._dirty, levels)
     results = _hang(node, args, outputs, tracked)
     _save(node, args, outputs, results, tracked)
-    for name in ("_to_save", "_dirty", "_non_differentiable"):
+    if levels:
+        _push(cls, node, tuple(originals.get(id(a), a) for a in args), results, levels)
+        _save(node, args, outputs, results, tracked)  # again: results now have tangents
+    for name in ("_to_save", "_dirty", "_non_differentiable", "saved_for_forward"):
         node.__dict__.pop(name, None)
     return results[0] if single else tuple(results)
 
@@ -293,9 +428,12 @@ def _hang(node: Any, args: tuple, outputs: list, tracked: bool) -> list:
                 "Some elements marked as dirty during the forward method were not returned as output. The inputs that "
                 "are modified inplace must all be outputs of the Function."
             )
+        count_write(t)
         if tracked and t.is_leaf and t._rg:
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
-        count_write(t)
+        base = t._base_tensor if t._view is not None else None
+        if tracked and base is not None and base._rg and base._gf is None:
+            raise RuntimeError(LEAF_VIEW_INPLACE)
     results = []
     avals = []
     nr = 0

@@ -8,16 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from torchlike._src.autograd.dual import dual_of
 from torchlike._src.autograd.grad_mode import MODE
 from torchlike._src.core import dtype as dt
 from torchlike._src.core import info, promotion
 from torchlike._src.core.errors import broadcast_shapes, canonical_dim, public_broadcast_shapes
+from torchlike._src.engine.record import SLOW
 from torchlike._src.ops.declare import OPS
 from torchlike._src.storage.storage import contiguous_strides
 from torchlike._src.tensor import views
+from torchlike._src.tensor.addresses import address
 from torchlike._src.tensor.call import check_history, check_writable, count_write, write, write_out
 from torchlike._src.tensor.creation import from_array, tensor
-from torchlike._src.tensor.publish import PUBLIC, add_operator, inplace_method, python_number
+from torchlike._src.tensor.publish import PUBLIC, add_operator, inplace_method, python_number, tensor_argument
 from torchlike._src.tensor.tensor import Tensor, TensorBase
 
 FIXED_EXPONENTS = {2, 3, 0.5, -0.5, -1, -2, 1, 0, 4, 1.5}
@@ -362,11 +365,20 @@ def repeat_interleave(
     return PUBLIC["index_select"](x, d, from_array(np.repeat(np.arange(n, dtype=np.int64), counts)))
 
 
+def check_finite_range(values: Any, dim: int) -> None:
+    """RuntimeError if a histogram cannot take its range from these values."""
+    if values.size and not np.isfinite(values).all():
+        low, high = values.min(), values.max()
+        raise RuntimeError(f"torch.histogramdd: dimension {dim}'s range [{low:g}, {high:g}] is not finite")
+
+
 def histogram(
     input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False, out: Any = None
 ) -> Any:
     """Counts of elements in bins. Reads the data."""
     edges = bins._host() if isinstance(bins, TensorBase) else bins
+    if range is None and not isinstance(bins, TensorBase):
+        check_finite_range(input._host(), 0)
     counts, borders = np.histogram(input._host(), edges, range, density, None if weight is None else weight._host())
     from torchlike._src.tensor.publish import return_type
 
@@ -405,25 +417,32 @@ def _at_least(n: int, name: str) -> Any:
 atleast_1d, atleast_2d, atleast_3d = _at_least(1, "atleast_1d"), _at_least(2, "atleast_2d"), _at_least(3, "atleast_3d")
 
 
+def _some(name: str, tensors: Any) -> list:
+    items = list(tensors)
+    if not items:
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
+    return items
+
+
 def hstack(tensors: Any, *, out: Any = None) -> Tensor:
     """Tensors joined along their second dimension (vectors along their only one)."""
-    items = atleast_1d(list(tensors))
+    items = atleast_1d(_some("hstack", tensors))
     return _out(PUBLIC["cat"](items, 0 if items[0]._aval.ndim == 1 else 1), out, "hstack", items)
 
 
 def vstack(tensors: Any, *, out: Any = None) -> Tensor:
     """Tensors joined along their first dimension, at least 2-d."""
-    return _out(PUBLIC["cat"](atleast_2d(list(tensors)), 0), out, "vstack", ())
+    return _out(PUBLIC["cat"](atleast_2d(_some("vstack", tensors)), 0), out, "vstack", ())
 
 
 def dstack(tensors: Any, *, out: Any = None) -> Tensor:
     """Tensors joined along their third dimension, at least 3-d."""
-    return _out(PUBLIC["cat"](atleast_3d(list(tensors)), 2), out, "dstack", ())
+    return _out(PUBLIC["cat"](atleast_3d(_some("dstack", tensors)), 2), out, "dstack", ())
 
 
 def column_stack(tensors: Any, *, out: Any = None) -> Tensor:
     """Vectors as columns, matrices as they are, joined along the second dimension."""
-    items = [views.reshape(t, (t._aval.numel, 1)) if t._aval.ndim <= 1 else t for t in tensors]
+    items = [views.reshape(t, (t._aval.numel, 1)) if t._aval.ndim <= 1 else t for t in _some("column_stack", tensors)]
     return _out(PUBLIC["cat"](items, 1), out, "column_stack", ())
 
 
@@ -436,7 +455,9 @@ def _splitter(name: str, dim: Any, least: int) -> Any:
                 f"tensor with {n} dimensions!"
             )
         d = dim(n)
-        if isinstance(indices_or_sections, int) and input._aval.shape[d] % indices_or_sections:
+        if isinstance(indices_or_sections, int) and (
+            not indices_or_sections or input._aval.shape[d] % indices_or_sections
+        ):
             raise RuntimeError(
                 f"torch.{name} attempted to split along dimension {d}, but the size of the dimension "
                 f"{input._aval.shape[d]} is not divisible by the split_size {indices_or_sections}!"
@@ -540,8 +561,13 @@ def equal(input: Tensor, other: Tensor) -> bool:
 
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
     """|input - other| <= atol + rtol * |other|, elementwise."""
+    tensor_argument(input, "isclose", "self", 1)
+    tensor_argument(other, "isclose", "other", 2)
     if input._aval.dtype is not other._aval.dtype:
         raise RuntimeError(f"{input._aval.dtype.scalar_name} did not match {other._aval.dtype.scalar_name}")
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if not tolerance >= 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {tolerance:g}")
     a, b = input.detach()._host(), other.detach()._host()
     if a.dtype.kind not in "biufc":
         a, b = a.astype(np.float32), b.astype(np.float32)
@@ -626,12 +652,13 @@ def element_size(self: Tensor) -> int:
 
 
 def data_ptr(self: Tensor) -> int:
-    """A number that identifies the tensor's memory: equal for tensors that start at the same element of one storage.
+    """The address of the first element: equal for tensors that start at the same element of one storage.
 
-    It is not an address: data may not exist yet."""
-    if not self._aval.numel:
+    On the CPU it can be read from; what is written there does not reach the tensor, unless its memory is that of a
+    NumPy array in use elsewhere. Asking again after a write gives the same address, with the new contents."""
+    if not self._aval.numel or self._aval.device.type == "meta":
         return 0
-    return id(self._s) * 64 + self.storage_offset() * self._aval.dtype.itemsize
+    return address(self._s) + self.storage_offset() * self._aval.dtype.itemsize
 
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
@@ -747,7 +774,7 @@ def fill(input: Tensor, value: Any) -> Tensor:
             raise RuntimeError(
                 f"fill only supports 0-dimension value tensor but got tensor with {value._aval.ndim} dimensions."
             )
-        if value._rg and MODE.enabled:
+        if (value._rg and MODE.enabled) or (SLOW and dual_of(value._read()) is not None):
             return PUBLIC["where"](full_like(input.detach(), 1, dtype=dt.bool_), value.to(input._aval.dtype), input)
         value = value.detach()
         return views.expand(value.to(input._aval.dtype), input._aval.shape).clone()

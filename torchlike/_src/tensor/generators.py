@@ -58,7 +58,7 @@ class Generator:
 
     def get_state(self) -> Tensor:
         """The state as PyTorch stores it, uint8 (5056,)."""
-        return from_array(self._host.get_state(), device="cpu")
+        return from_array(self._host.get_state(), device=CPU)
 
     def set_state(self, new_state: Tensor) -> "Generator":
         """Continue from a state."""
@@ -90,13 +90,19 @@ class Generator:
         raise NotImplementedError("graphsafe_set_state is not supported in this Generator")
 
     def __reduce__(self) -> tuple:
-        return _restored, (str(self._device), self._host.get_state())
+        # PyTorch's layout; the class is named by a function, because outside of torch.save its own name is no module's.
+        return _generator, (self._device,), (self.initial_seed(), None, self.get_state())
+
+    def __setstate__(self, state: tuple) -> None:
+        seed, offset, data = state
+        self.manual_seed(seed)
+        if offset is not None:
+            self.set_offset(offset)
+        self.set_state(data)
 
 
-def _restored(device: str, state: np.ndarray) -> Generator:
-    out = Generator(device)
-    out._host.set_state(state)
-    return out
+def _generator(device: Any) -> Generator:
+    return Generator(device)
 
 
 CPU = Device("cpu")

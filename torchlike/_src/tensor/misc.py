@@ -1,6 +1,7 @@
 """Constants, switches, legacy tensor types, storages, and Tensor attributes that only answer questions."""
 
 import math
+import os
 from typing import Any
 
 import numpy as np
@@ -8,12 +9,17 @@ import numpy as np
 from torchlike._src.core import device as core_device
 from torchlike._src.core import dtype as dt
 from torchlike._src.core import layout as layouts
+from torchlike._src.core.aval import aval
+from torchlike._src.core.device import device as Device
 from torchlike._src.core.dtype import default_dtype, require_numpy
-from torchlike._src.engine import backend
+from torchlike._src.engine import Value, backend
+from torchlike._src.storage import Storage
 from torchlike._src.tensor import printing, views
+from torchlike._src.tensor.addresses import address
+from torchlike._src.tensor.conversion import move
 from torchlike._src.tensor.creation import array_from, check_layout, filled, from_array
 from torchlike._src.tensor.publish import PUBLIC
-from torchlike._src.tensor.tensor import SharedStorage, Tensor, TensorBase
+from torchlike._src.tensor.tensor import NEW, SharedStorage, Tensor, TensorBase
 
 # -- switches ----------------------------------------------------------------------------------------------------------
 
@@ -180,8 +186,34 @@ LEGACY = (dt.float32, dt.float64, dt.float16, dt.bfloat16, dt.uint8, dt.int8, dt
 class UntypedStorage:
     """The bytes behind a tensor, as far as they can be asked for: identity, size, contents."""
 
+    _mapping: np.ndarray | None = None
+
     def __init__(self, storage: Any) -> None:
         self._storage = storage
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> "UntypedStorage":
+        """The first `nbytes` bytes of a file, read when they are needed; writes do not reach the file.
+
+        NotImplementedError: shared=True, or no size."""
+        if shared:
+            raise NotImplementedError("torchlike: UntypedStorage.from_file(shared=True): writing to the file")
+        if nbytes <= 0:
+            raise NotImplementedError("torchlike: UntypedStorage.from_file without nbytes")
+        name = os.fspath(filename)
+        try:
+            size = os.path.getsize(name)
+        except OSError as e:
+            raise RuntimeError(f"unable to open file <{name}> in read-only mode: {e.strerror} ({e.errno})") from None
+        if size < nbytes:
+            raise RuntimeError(f"file <{name}> size <{size}> is smaller than the required mapping size <{nbytes}>")
+        return cls._mapped(np.asarray(np.memmap(filename, np.uint8, "c", 0, (nbytes,))))
+
+    @classmethod
+    def _mapped(cls, content: np.ndarray) -> "UntypedStorage":
+        found = cls(Storage(Value(aval(content.shape, dt.uint8, Device("cpu")), content)))
+        found._mapping = content
+        return found
 
     def _array(self) -> np.ndarray:
         from torchlike._src.engine import host_array
@@ -196,12 +228,20 @@ class UntypedStorage:
 
     size = nbytes
 
+    def untyped(self) -> "UntypedStorage":
+        """The storage itself."""
+        return self
+
+    def element_size(self) -> int:
+        """Bytes per element: 1."""
+        return 1
+
     def __len__(self) -> int:
         return self.nbytes()
 
     def data_ptr(self) -> int:
-        """A number that identifies the storage."""
-        return id(self._storage) * 64 if self.nbytes() else 0
+        """The address of its bytes; see Tensor.data_ptr."""
+        return address(self._storage)
 
     @property
     def device(self) -> Any:
@@ -212,13 +252,38 @@ class UntypedStorage:
         return np.ascontiguousarray(self._array()).reshape(-1).view(np.uint8).tolist()
 
     def __getitem__(self, k: Any) -> Any:
-        return self.tolist()[k]
+        """A byte; or a part of what `from_file` gave, as a storage of its own."""
+        if not isinstance(k, slice):
+            return self.tolist()[k]
+        if self._mapping is None:
+            raise NotImplementedError("torchlike: a slice of a tensor's storage; slice the tensor")
+        if k.step not in (None, 1):
+            raise RuntimeError(f"Trying to slice with a step of {k.step}, but only a step of 1 is supported")
+        return self._mapped(self._mapping[k])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, UntypedStorage) and other._storage is self._storage
 
     def __hash__(self) -> int:
         return id(self._storage)
+
+    def to(self, *, device: Any, non_blocking: bool = False) -> "UntypedStorage":
+        """The bytes on a device: the storage itself if it is there."""
+        device = Device(device)
+        if device == self.device:
+            return self
+        t: Any = NEW(Tensor)
+        cell = self._storage
+        t._s, t._view, t._aval, t._gf, t._rg = cell, None, cell.value.aval, None, False
+        return UntypedStorage(move(t, device)._s)
+
+    def cpu(self) -> "UntypedStorage":
+        """The bytes in host memory."""
+        return self.to(device="cpu")
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> "UntypedStorage":
+        """The bytes on a GPU."""
+        return self.to(device=Device("cuda" if device is None else device))
 
     def is_shared(self) -> bool:
         """Whether it is in shared memory."""
@@ -253,6 +318,9 @@ class TypedStorage(UntypedStorage):
     def element_size(self) -> int:
         """Bytes per element."""
         return self.dtype.itemsize
+
+
+UntypedStorage.__module__ = TypedStorage.__module__ = "torch.storage"
 
 
 def untyped_storage(self: Tensor) -> UntypedStorage:

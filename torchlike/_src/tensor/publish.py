@@ -26,6 +26,7 @@ from torchlike._src.ops.indexing import INDEX_CHECKS, check_index_values
 from torchlike._src.storage.storage import Storage
 from torchlike._src.tensor import call
 from torchlike._src.tensor.call import apply, check_result, check_writable, write, write_out
+from torchlike._src.tensor.numpy_names import prologue, renamed, scope_of, without_defaults
 from torchlike._src.tensor.tensor import Tensor, TensorBase
 
 recorder = sys.modules["torchlike._src.engine.record"]
@@ -127,6 +128,19 @@ def tensor_list(value: Any, name: str, parameter: str, position: int) -> list:
     return items
 
 
+NUMBERS_ALONE = {"add", "sub", "mul", "div", "floor_divide"}
+"""Functions that take numbers for all of their operands; the others refuse."""
+
+
+def numbers_alone(name: str, numbers: tuple) -> None:
+    """PyTorch's TypeError for a function that wants a tensor among its operands."""
+    got = ", ".join(type(n).__name__ for n in numbers)
+    raise TypeError(
+        f"{name}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
+        " * (Tensor input, Tensor other, *, Tensor out = None)\n * (Number self, Tensor other, *, Tensor out = None)\n"
+    )
+
+
 def as_tensor_operand(number: Any) -> Tensor:
     """A Python number as a 0-dim tensor, where every operand of a function is a number."""
     from torchlike._src.tensor.creation import tensor
@@ -137,23 +151,26 @@ def as_tensor_operand(number: Any) -> Tensor:
 def _parameter_source(signature: inspect.Signature, extra: str) -> str:
     parts: list[str] = []
     seen_star = False
+    aliases = renamed(signature.parameters)
+    required = without_defaults(signature.parameters) if aliases else ()
     for p in signature.parameters.values():
         if p.kind is p.KEYWORD_ONLY and not seen_star:
             parts.append("*")
             seen_star = True
         text = p.name + ("_" if keyword.iskeyword(p.name) else "")
-        if p.default is not p.empty:
+        if p.name in required:
+            text += "=MISSING"
+        elif p.default is not p.empty:
             text += (
                 f"=_defaults[{p.name!r}]"
                 if not isinstance(p.default, (int, float, str, type(None), tuple))
                 else f"={_literal(p.default)}"
             )
         parts.append(text)
-    if extra:
-        if not seen_star:
-            parts.append("*")
-        parts.append(extra)
-    return ", ".join(parts)
+    extras = [*([extra] if extra else []), *(f"{new}=MISSING" for new in aliases)]
+    if extras and not seen_star:
+        parts.append("*")
+    return ", ".join(parts + extras)
 
 
 def _literal(value: Any) -> str:
@@ -385,7 +402,8 @@ def materialise(declared: Op, name: str, with_out: bool, function: Any, scope: d
             real = local[name]
             function.__defaults__, function.__kwdefaults__ = real.__defaults__, real.__kwdefaults__
             function.__code__ = real.__code__
-            del function.__signature__
+            if not renamed(declared.signature.parameters):
+                del function.__signature__
     return function
 
 
@@ -414,6 +432,7 @@ def source_of(declared: Op, name: str, with_out: bool) -> tuple[str, str]:
     signature = declared.signature
     positions = {n: k for k, n in enumerate(signature.parameters, 1)}
     lines = [f"def {name}({_parameter_source(signature, 'out=None' if with_out else '')}):"]
+    lines += ["    " + line for line in prologue(name, signature.parameters)]
     tensors_possible_numbers = [n for n, a in declared.operands if a is TS]
     required = [n for n, a in declared.operands if a is T]
     for n, a in declared.operands:
@@ -437,7 +456,11 @@ def source_of(declared: Op, name: str, with_out: bool) -> tuple[str, str]:
     if tensors_possible_numbers and not required:
         first = tensors_possible_numbers[0]
         condition = " and ".join(f"type({n}) in NUMBERS" for n in tensors_possible_numbers)
-        lines.append(f"    if {condition}: {first} = as_tensor_operand({first})")
+        if name in NUMBERS_ALONE:
+            lines.append(f"    if {condition}: {first} = as_tensor_operand({first})")
+        else:
+            shown = "special_" + name if declared.namespaces[:1] == ("torch.special",) else name
+            lines.append(f"    if {condition}: numbers_alone({shown!r}, ({', '.join(tensors_possible_numbers)},))")
     statics = [f"{n} if type({n}) is int or {n} is None else static_argument({n})" for n in declared.statics]
     if declared.simple:
         static = "(" + "".join(s + ", " for s in statics) + ")"
@@ -491,6 +514,7 @@ def environment(declared: Op) -> dict[str, Any]:
     """The global names of a generated function."""
     signature = declared.signature
     return {
+        **scope_of(signature.parameters),
         "_op": declared,
         "_defaults": {n: p.default for n, p in signature.parameters.items()},
         "TENSOR_TYPES": TENSOR_TYPES,
@@ -503,6 +527,7 @@ def environment(declared: Op) -> dict[str, Any]:
         "static_argument": static_argument,
         "tensor_list": tensor_list,
         "as_tensor_operand": as_tensor_operand,
+        "numbers_alone": numbers_alone,
         "SLOW": recorder.SLOW,
         "MAIN": recorder.MAIN,
         "MAIN_THREAD": recorder.MAIN_THREAD,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from torchlike._src.autograd.grad_mode import MODE
+from torchlike._src.autograd.tape import Node
 from torchlike._src.core import dtype as dt
 from torchlike._src.core.aval import aval
 from torchlike._src.core.device import device as Device
@@ -53,32 +54,39 @@ def under_transform(hook: Callable | None) -> Callable | None:
     return before
 
 
+def _kernel(function: Callable) -> RawOp:
+    out = RawOp(function, f"random_{function.__name__}")
+    out.differentiable = False
+    return out
+
+
 class Kind:
-    """A distribution: the host's fill, the kernel of the other stream, whether memory layout changes the numbers."""
+    """A distribution: the host's fill, the kernel of the other stream with the numbers that it takes for the fill's
+    (dtype, *args), and whether memory layout changes the host's numbers."""
 
-    __slots__ = ("host", "kernel", "layout_matters")
+    __slots__ = ("host", "kernel", "layout_matters", "numbers")
 
-    def __init__(self, host: Callable, kernel: Callable | None = None, layout_matters: bool = False) -> None:
-        self.host, self.layout_matters = host, layout_matters
-        self.kernel = None
-        if kernel is not None:
-            self.kernel = RawOp(kernel, f"random_{kernel.__name__}")
-            self.kernel.differentiable = False
-
-
-UNIFORM = Kind(fills.uniform, jax_stream.uniform)
-NORMAL = Kind(fills.normal, jax_stream.normal, layout_matters=True)
-BERNOULLI = Kind(discrete.bernoulli_p, jax_stream.bernoulli)
-EXPONENTIAL = Kind(fills.exponential, jax_stream.exponential)
-CAUCHY, LOG_NORMAL, GEOMETRIC = Kind(fills.cauchy), Kind(fills.log_normal), Kind(fills.geometric)
+    def __init__(self, host: Callable, kernel: Callable, numbers: Callable, layout_matters: bool = False) -> None:
+        self.host, self.kernel, self.numbers, self.layout_matters = host, _kernel(kernel), numbers, layout_matters
 
 
 def _randint_host(gen: HostGenerator, shape: tuple, dtype: np.dtype, low: int, high: int) -> np.ndarray:
     return discrete.randint(gen, low, high, shape, dtype)
 
 
-RANDINT = Kind(_randint_host)
-RANDOM = Kind(discrete.random_)
+UNIFORM = Kind(fills.uniform, jax_stream.uniform, lambda dtype, low=0.0, high=1.0: (low, high))
+NORMAL = Kind(fills.normal, jax_stream.normal, lambda dtype, mean=0.0, std=1.0: (mean, std), layout_matters=True)
+BERNOULLI = Kind(discrete.bernoulli_p, jax_stream.bernoulli, lambda dtype, p: (p,))
+EXPONENTIAL = Kind(fills.exponential, jax_stream.exponential, lambda dtype, rate=1.0: (rate,))
+CAUCHY = Kind(fills.cauchy, jax_stream.cauchy, lambda dtype, median, sigma: (median, sigma))
+LOG_NORMAL = Kind(fills.log_normal, jax_stream.log_normal, lambda dtype, mean, std: (mean, std))
+GEOMETRIC = Kind(fills.geometric, jax_stream.geometric, lambda dtype, p: (p,))
+RANDINT = Kind(_randint_host, jax_stream.integers, lambda dtype, low, high: (low, high - 1))
+RANDOM = Kind(discrete.random_, jax_stream.integers, discrete.bounds)
+BERNOULLI_TENSOR, SLOPES = _kernel(jax_stream.bernoulli_tensor), _kernel(jax_stream.slopes)
+PERMUTATION, MULTINOMIAL = _kernel(jax_stream.permutation), _kernel(jax_stream.multinomial)
+POISSON, BINOMIAL = _kernel(jax_stream.poisson), _kernel(jax_stream.binomial)
+GAMMA, DIRICHLET = _kernel(jax_stream.gamma), _kernel(jax_stream.dirichlet)
 
 
 def drawn(
@@ -88,6 +96,9 @@ def drawn(
 
     Not for the meta device."""
     target = require_numpy(dtype)
+    other = jax_stream.chosen()
+    if order is None and Transform.under_transform is None and not other:  # hot
+        return from_value(aval(shape, dtype, device), kind.host(gen, shape, target, *args))
     options = {"scalar_path": True} if kind.layout_matters and order is not None else {}
 
     def draw(shape: tuple) -> np.ndarray:
@@ -98,21 +109,21 @@ def drawn(
 
     if Transform.under_transform is not None:
         return Transform.under_transform(draw, shape, dtype, device)
-    if jax_stream.Choice.enabled and kind.kernel is not None and (dtype.is_floating_point or kind is BERNOULLI):
+    if other:
         kind.host(gen, (0,), target, *args, **options)  # checks the arguments; an empty draw moves nothing
-        key = from_array(jax_stream.draw_key(gen), dt.uint32, device)
-        numbers = DEFAULTS[kind.host](*args)
-        return apply(kind.kernel, (("dtype", target), ("shape", tuple(shape))), (key, *numbers))
+        return by_key(kind.kernel, gen, device, kind.numbers(target, *args), dtype=target, shape=tuple(shape))
     return from_value(aval(shape, dtype, device), draw(shape))
 
 
-# The kernels of the other stream take every parameter.
-DEFAULTS: dict[Callable, Callable] = {
-    fills.uniform: lambda low=0.0, high=1.0: (low, high),
-    fills.normal: lambda mean=0.0, std=1.0: (mean, std),
-    discrete.bernoulli_p: lambda p: (p,),
-    fills.exponential: lambda rate=1.0: (rate,),
-}
+def by_key(kernel: RawOp, gen: HostGenerator, device: Device, operands: tuple, **static: Any) -> Tensor:
+    """Numbers of the other stream."""
+    key = from_value(aval((2,), dt.uint32, device), jax_stream.draw_key(gen))
+    return apply(kernel, tuple(static.items()), (key, *operands))
+
+
+def _empty(input: Any) -> np.ndarray:
+    """An array of the input's dtype without elements: host functions check it, and draw nothing."""
+    return np.empty(0, input._aval.dtype.np)
 
 
 def visiting_order(shape: tuple, strides: tuple) -> tuple | None:
@@ -177,6 +188,14 @@ def _prepared(out: Tensor, shape: tuple, dtype: Any) -> Tensor:
     if a.shape != shape:
         resize_out(out, a.with_shape(shape))
     return out
+
+
+def _into(out: Tensor | None, new: Tensor) -> Tensor:
+    if out is None:
+        return new
+    if out._aval.dtype is not dt.int64:
+        raise RuntimeError("multinomial expects Long tensor out, got: " + out._aval.dtype.scalar_name)
+    return write(_prepared(out, new._aval.shape, None), new)
 
 
 def _store_out(out: Tensor, array: np.ndarray) -> Tensor:
@@ -323,6 +342,9 @@ def randperm(
     target = require_numpy(dtype)
     if Transform.under_transform is not None:
         return Transform.under_transform(lambda _: discrete.randperm(gen, n, target), (n,), dtype, device)
+    if jax_stream.chosen():
+        discrete.check_permutation(n, target)
+        return finish(by_key(PERMUTATION, gen, device, (), n=n, dtype=target), requires_grad)
     return from_array(discrete.randperm(gen, n, target), dtype, device, requires_grad)
 
 
@@ -357,8 +379,14 @@ def _normal_tensors(gen: HostGenerator, mean: Any, std: Any, out: Any) -> Tensor
         shape = np.broadcast_shapes(*[t._aval.shape for t in given])
         return _meta(shape, given[0]._aval.dtype, False)
     if isinstance(std, TensorBase):
-        m = mean._host() if isinstance(mean, TensorBase) else float(mean)
-        new = from_array(fills.normal_tensors(gen, m, std._host()), None, device)
+        if jax_stream.chosen():
+            fills.normal_tensors(gen, _empty(given[0]), _empty(std))
+            shift = mean.detach() if isinstance(mean, TensorBase) else float(mean)
+            shape = np.broadcast_shapes(*[t._aval.shape for t in given])
+            new = drawn(NORMAL, gen, shape, given[0]._aval.dtype, device) * std.detach() + shift
+        else:
+            m = mean._host() if isinstance(mean, TensorBase) else float(mean)
+            new = from_array(fills.normal_tensors(gen, m, std._host()), None, device)
         if isinstance(mean, TensorBase):
             new = with_history("normal_both", mean if mean._rg else std, new)
         else:
@@ -380,6 +408,10 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None, out: Any =
     elif Transform.under_transform is not None:
         unit = drawn(UNIFORM, gen, a.shape, dt.float64 if a.dtype is dt.float64 else dt.float32, a.device)
         new = (unit < input.detach()).to(a.dtype)
+    elif jax_stream.chosen():
+        discrete.bernoulli_tensor(gen, _empty(input))
+        target = (a if out is None else out._aval).dtype.np
+        new = by_key(BERNOULLI_TENSOR, gen, a.device, (input.detach(),), dtype=target)
     else:
         array = discrete.bernoulli_tensor(gen, input._host(), None if out is None else out._aval.dtype.np)
         if out is not None:
@@ -397,6 +429,10 @@ def multinomial(
     gen = source(generator, "multinomial")
     if input._aval.device.type == "meta":
         return _meta((*input._aval.shape[:-1], num_samples), dt.int64, False)
+    if jax_stream.chosen():
+        discrete.check_multinomial(np.ones(input._aval.shape, input._aval.dtype.np), num_samples, replacement)
+        options = {"count": num_samples, "replacement": replacement and num_samples > 1}
+        return _into(out, by_key(MULTINOMIAL, gen, input._aval.device, (input.detach(),), **options))
     weights = input._host()
     order = memory_order(input)
     if order is not None and (not replacement or num_samples == 1):
@@ -422,27 +458,71 @@ def poisson(input: Tensor, generator: Any = None) -> Tensor:
     gen = source(generator, "poisson")
     if input._aval.device.type == "meta":
         return _meta(input._aval.shape, input._aval.dtype, False)
-    new = from_array(rejection.poisson(gen, input._host()), input._aval.dtype, input._aval.device)
+    if jax_stream.chosen():
+        rejection.poisson(gen, _empty(input))
+        new = by_key(POISSON, gen, input._aval.device, (input.detach(),))
+    else:
+        new = from_array(rejection.poisson(gen, input._host()), input._aval.dtype, input._aval.device)
     return with_history("poisson", input, new)
 
 
 def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
     """Binomial numbers."""
     gen = source(generator, "binomial")
-    c, p = np.broadcast_arrays(count._host(), prob._host())
-    return from_array(np.asarray(rejection.binomial(gen, c, p)), count._aval.dtype, count._aval.device)
+    if jax_stream.chosen():
+        rejection.binomial(gen, _empty(count), _empty(prob))
+        new = by_key(BINOMIAL, gen, count._aval.device, (count.detach(), prob.detach()))
+    else:
+        c, p = np.broadcast_arrays(count._host(), prob._host())
+        new = from_array(np.asarray(rejection.binomial(gen, c, p)), count._aval.dtype, count._aval.device)
+    return without_derivative("binomial", new, count, prob)
 
 
 def standard_gamma(input: Tensor, generator: Any = None) -> Tensor:
-    """Gamma numbers of scale 1 with the shapes in `input` (not differentiable; torch.distributions' are)."""
+    """Gamma numbers of scale 1 with the shapes in `input`, and the gradient that moves a draw with its shape."""
     gen = source(generator, "_standard_gamma")
-    return from_array(rejection.standard_gamma(gen, input._host()), input._aval.dtype, input._aval.device)
+    if jax_stream.chosen():
+        rejection.standard_gamma(gen, _empty(input))
+        new = by_key(GAMMA, gen, input._aval.device, (input.detach(),))
+    else:
+        new = from_array(rejection.standard_gamma(gen, input._host()), input._aval.dtype, input._aval.device)
+    return with_history("standard_gamma", input, new)
 
 
 def sample_dirichlet(input: Tensor, generator: Any = None) -> Tensor:
-    """Dirichlet samples with the concentrations in the last dim of `input` (not differentiable, as above)."""
+    """Dirichlet samples with the concentrations in the last dim of `input`, without a derivative as in PyTorch
+    (torch.distributions' have one)."""
     gen = source(generator, "_sample_dirichlet")
-    return from_array(rejection.dirichlet(gen, input._host()), input._aval.dtype, input._aval.device)
+    if jax_stream.chosen():
+        rejection.dirichlet(gen, _empty(input))
+        new = by_key(DIRICHLET, gen, input._aval.device, (input.detach(),))
+    else:
+        new = from_array(rejection.dirichlet(gen, input._host()), input._aval.dtype, input._aval.device)
+    return without_derivative("_sample_dirichlet", new, input)
+
+
+class _NoDerivative(Node):
+    """The history of a result whose derivative PyTorch does not have either."""
+
+    __slots__ = ("function",)
+    function: str
+
+    def name(self) -> str:
+        return "torch::autograd::NotImplemented"
+
+    def pull(self, grads: list, keep: bool) -> Any:
+        raise RuntimeError(f"derivative for aten::{self.function} is not implemented")
+
+    pull_graph = pull
+
+
+def without_derivative(function: str, new: Tensor, *inputs: Tensor) -> Tensor:
+    """`new`, which backward cannot pass if one of the inputs requires gradients."""
+    if MODE.enabled and any(t._rg for t in inputs):
+        node = _NoDerivative(tuple(t._edge() if t._rg else None for t in inputs), (new._aval,))
+        node.function = function
+        new._rg, new._gf = True, node
+    return new
 
 
 # -- in place ----------------------------------------------------------------------------------------------------------
@@ -483,9 +563,13 @@ def _real(name: str, parameter: str, position: int, value: Any) -> float:
 def _in_place(name: str, kind: Kind, parameters: tuple[tuple[str, Any], ...], doc: str) -> Any:
     """A method that overwrites with numbers of a distribution. A parameter without a default has None."""
     names = [n for n, _ in parameters]
-    required = sum(d is None for _, d in parameters)
+    defaults = [d for _, d in parameters]
+    required = sum(d is None for d in defaults)
 
     def method(self: Tensor, *args: Any, generator: Any = None, **kwargs: Any) -> Tensor:
+        if not kwargs and required <= len(args) <= len(names):  # hot
+            given = [v if type(v) is float else _real(name, names[k], k + 1, v) for k, v in enumerate(args)]
+            return fill(self, kind, source(generator, name), (*given, *defaults[len(given) :]), name)
         if len(args) > len(names):
             count = f"from {required} to {len(names)}" if required != len(names) else f"{required}"
             raise TypeError(f"{name}() takes {count} positional arguments but {len(args)} were given")
@@ -548,6 +632,10 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     if self._aval.device.type == "meta":
         return self
     target, shape = self._aval.dtype.np, self._aval.shape
+    if jax_stream.chosen():
+        discrete.bernoulli_tensor(gen, _empty(p))
+        new = by_key(BERNOULLI_TENSOR, gen, self._aval.device, (p.detach().expand(shape),), dtype=target)
+        return write(self, with_history("bernoulli_tensor_", self, new), fit=False)
     probabilities = p.detach().expand(shape)._host()  # PyTorch's error if it cannot be
     order = walk(self)
     if order is None:
@@ -584,8 +672,14 @@ def torch_rrelu(
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training or input._aval.device.type == "meta":
         return PUBLIC["_rrelu_eval"](input, lower, upper)
-    noise = fills.rrelu_noise(source(generator, "rrelu"), input._host(), lower, upper)
-    return PUBLIC["_rrelu_with_noise"](input, from_array(noise, input._aval.dtype, input._aval.device))
+    gen = source(generator, "rrelu")
+    if jax_stream.chosen():
+        fills.rrelu_noise(gen, _empty(input), lower, upper)
+        noise = by_key(SLOPES, gen, input._aval.device, (input.detach(), float(lower), float(upper)))
+    else:
+        array = fills.rrelu_noise(gen, input._host(), lower, upper)
+        noise = from_array(array, input._aval.dtype, input._aval.device)
+    return PUBLIC["_rrelu_with_noise"](input, noise)
 
 
 def rrelu(

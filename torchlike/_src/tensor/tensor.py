@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from torchlike._src.autograd import tape
+from torchlike._src.autograd.dual import below_all, dual_of
 from torchlike._src.autograd.grad_mode import MODE
 from torchlike._src.autograd.tape import Node, OutEdge
 from torchlike._src.core.aval import Aval
 from torchlike._src.core.size import Size
 from torchlike._src.engine import META_ARRAY, Value, flush, host_array, record
-from torchlike._src.engine.record import PLAIN
+from torchlike._src.engine.record import PLAIN, SLOW
 from torchlike._src.storage.storage import Storage, View, contiguous_strides, read_view
 from torchlike._src.tensor.boundary import parameter_written
 from torchlike._src.tensor.rebase import regenerate
@@ -295,7 +296,7 @@ class Tensor(TensorBase):
     @property
     def data(self) -> "Tensor":
         """The same data without history; writes to it are not counted as in-place changes."""
-        t = alias(self)
+        t = alias(self) if not SLOW else plain_alias(self)
         t._silent = [0]
         return t
 
@@ -318,7 +319,7 @@ class Tensor(TensorBase):
 
     def detach(self) -> "Tensor":
         """The same data without history; shares memory and the version counter."""
-        t = alias(self)
+        t = alias(self) if not SLOW else plain_alias(self)
         if self._silent:
             t._silent = self._silent
         return t
@@ -442,6 +443,12 @@ def alias(source: Tensor) -> Tensor:
     if source._is_inference or MODE.inference:
         t._is_inference = True
     return t
+
+
+def plain_alias(source: Tensor) -> Tensor:
+    """`alias`, without a forward tangent: then in a memory of its own."""
+    value = source._read()
+    return alias(source) if dual_of(value) is None else wrap(below_all(value))
 
 
 def is_row_major(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:

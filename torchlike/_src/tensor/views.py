@@ -11,7 +11,8 @@ from torchlike._src.core.errors import canonical_dim, canonical_dims, infer_size
 from torchlike._src.engine.record import NUMBERS, kernel_of
 from torchlike._src.ops import views as ops
 from torchlike._src.storage.storage import INFERENCE, MULTI, NO_GRAD, View, contiguous_strides
-from torchlike._src.tensor.call import apply, record_taped
+from torchlike._src.tensor.call import apply, overlaps, record_taped
+from torchlike._src.tensor.rebase import single_view_node
 from torchlike._src.tensor.tensor import NEW, Tensor, TensorBase, alias, is_row_major
 
 
@@ -593,6 +594,8 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     d = canonical_dim(dim, len(shape))
+    if isinstance(start, TensorBase) and (start._aval.ndim or start._aval.dtype.np.kind not in "iu"):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
     first = int(start)
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
@@ -763,6 +766,11 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     )
     if input._view is not None and out._view.made is None:
         out._view.made = input._view.made
+    if input._view is not None and out._rg and out._gf is not None and not overlaps(input._aval.shape, input.stride()):
+        # Its gradient goes to `input`, not to what that is a view of.
+        own = (("seen", (tuple(input._aval.shape), input.stride(), input.storage_offset())),)
+        static = (*own, ("size", size), ("stride", stride), ("offset", offset), ("room", room))
+        out._gf = single_view_node(ops.AS_STRIDED_OF_VIEW, static, (), input._aval, input._edge(), "AsStridedBackward0")
     return out
 
 

@@ -43,6 +43,8 @@ __all__ = [
     "Threshold",
 ]
 
+MultiheadAttention.__module__ = __name__  # where pickles look for it
+
 
 class _Inplace(Module):
     """An activation whose only argument is `inplace`."""

@@ -12,6 +12,8 @@ from torchlike.nn.modules.module import Module, _addindent
 
 __all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
+ParameterDict.__module__ = ParameterList.__module__ = __name__  # where pickles look for them
+
 
 class Container(Module):
     """Deprecated: a Module can do all that it did."""

@@ -48,6 +48,8 @@ __all__ = [
     "register_module_parameter_registration_hook",
 ]
 
+_WrappedHook.__module__ = __name__  # where pickles look for it
+
 
 class _Calls(threading.local):
     """Whether this thread is inside a Module's forward: only the outermost call is a boundary for the engine."""

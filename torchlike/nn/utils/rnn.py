@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from torchlike._src.core import introsort
 from torchlike._src.engine import Value
 from torchlike._src.tensor.namespace import torch
 from torchlike._src.tensor.tensor import Tensor, wrap
@@ -149,8 +150,13 @@ def pack_padded_sequence(
         lengths = torch.as_tensor(lengths, dtype=torch.int64, device="cpu")
     sorted_indices = None
     if not enforce_sorted:
-        lengths, sorted_indices = torch.sort(lengths, descending=True)
-        sorted_indices = sorted_indices.to(input.device)
+        if lengths.device.type == "cpu" and lengths.dim() == 1:
+            sizes = _host_lengths(lengths)
+            found = np.array(introsort.order(sizes.tolist(), descending=True), np.int64)
+            lengths, sorted_indices = torch.as_tensor(sizes[found]), torch.as_tensor(found, device=input.device)
+        else:
+            lengths, sorted_indices = torch.sort(lengths, descending=True)
+            sorted_indices = sorted_indices.to(input.device)
         input = input.index_select(0 if batch_first else 1, sorted_indices)
     if lengths.device.type != "cpu":
         raise RuntimeError(

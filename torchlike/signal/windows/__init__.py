@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from torchlike._src.core import dtype as _dt
-from torchlike._src.tensor.creation import check_layout as _check_layout
 from torchlike._src.tensor.creation import from_array as _from_array
 
 __all__ = [
@@ -18,7 +17,9 @@ __all__ = [
 def _checked(name: str, M: int, dtype: Any, layout: Any) -> Any:
     if M < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")
-    _check_layout(layout)
+    if layout is not None and str(layout) != "torch.strided":
+        shown = name if name in ("exponential", "gaussian", "kaiser") else "general_cosine"
+        raise ValueError(f"{shown} is implemented for strided tensors only, got: {layout}")
     dtype = dtype or _dt.default_dtype()
     if dtype not in (_dt.float32, _dt.float64):
         raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")

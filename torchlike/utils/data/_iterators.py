@@ -20,6 +20,7 @@ from torchlike.utils.data._utils import host, worker
 from torchlike.utils.data._utils.exceptions import ExceptionWrapper
 from torchlike.utils.data._utils.fetch import _DatasetKind
 from torchlike.utils.data._utils.pin_memory import pin_memory
+from torchlike.utils.data.datapipes.datapipe import IterDataPipe
 
 
 class _BaseDataLoaderIter:
@@ -36,7 +37,8 @@ class _BaseDataLoaderIter:
         self._pin_memory = _pins(loader)
         self._timeout = loader.timeout
         self._collate_fn = loader.collate_fn
-        # In this order, because both may draw from the same generator.
+        # In this order, because all three may draw from the same generator.
+        self._shared_seed = self._seed_pipes(loader)
         self._sampler_iter = iter(self._index_sampler)
         self._base_seed = base_seed(source(loader.generator))
         self._persistent_workers = loader.persistent_workers
@@ -45,10 +47,19 @@ class _BaseDataLoaderIter:
     def __iter__(self) -> "_BaseDataLoaderIter":
         return self
 
+    def _seed_pipes(self, loader: Any) -> int | None:
+        """Seed the shufflers of a data pipe, alike in all processes; returns the seed."""
+        if not isinstance(self._dataset, IterDataPipe):
+            return None
+        seed = base_seed(source(loader.generator))
+        worker.seed_pipes(self._dataset, seed)
+        return seed
+
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         self._sampler_iter = iter(self._index_sampler)
         self._num_yielded = 0
         self._IterableDataset_len_called = loader._IterableDataset_len_called
+        self._shared_seed = self._seed_pipes(loader)  # as PyTorch, which seeds twice at first
 
     def _next_index(self) -> Any:
         return next(self._sampler_iter)
@@ -225,6 +236,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             init_fn=loader.worker_init_fn,
             worker_id=worker_id,
             num_workers=self._num_workers,
+            shared_seed=self._shared_seed,
         )
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
@@ -232,7 +244,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         if not first_iter:
             for w in self._workers:
                 w.active = True
-                w.tasks.put(worker.RESUME)
+                w.tasks.put((worker.RESUME, self._shared_seed))
             for w in self._workers:
                 # What comes before the answer was asked for by a pass that was broken off.
                 while self._receive([w])[1] != worker.RESUME:

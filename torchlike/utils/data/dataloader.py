@@ -14,7 +14,9 @@ from torchlike.utils.data._iterators import (
     _SingleProcessDataLoaderIter,
 )
 from torchlike.utils.data._utils.fetch import _DatasetKind
+from torchlike.utils.data.datapipes.datapipe import IterDataPipe
 from torchlike.utils.data.dataset import Dataset, IterableDataset
+from torchlike.utils.data.graph_settings import apply_shuffle_settings
 from torchlike.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
@@ -109,7 +111,11 @@ class DataLoader(Generic[_T_co]):
         self.in_order = in_order
         if isinstance(dataset, IterableDataset):
             self._dataset_kind = _DatasetKind.Iterable
-            _refuse_for_iterable(shuffle, sampler, batch_sampler)
+            piped = isinstance(dataset, IterDataPipe)  # whose own shuffling the loader switches
+            _refuse_for_iterable(None if piped else shuffle, sampler, batch_sampler)
+            if piped:
+                self.dataset = apply_shuffle_settings(dataset, shuffle=shuffle)
+                shuffle = False
         else:
             self._dataset_kind = _DatasetKind.Map
             shuffle = bool(shuffle)

@@ -7,7 +7,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.random import threefry_prng_impl
 
 from torchlike._src.engine.host.emit import (
     KEY_WORDS,
@@ -75,7 +74,8 @@ def _random(em: Emitter, eqn: Any, *refs: Ref) -> Ref:
         return key_to_words(refs[0])
     if refs[0].shape != ():
         raise HostUnsupported(name, "several keys at once")
-    impl = threefry_prng_impl
+    from jax.extend.random import threefry_prng_impl as impl  # here: it brings Pallas with it, a tenth of a second
+
     words = jax.ShapeDtypeStruct((2,), np.uint32)
     if name == "random_seed":
         seed = jax.ShapeDtypeStruct((), refs[0].dtype)

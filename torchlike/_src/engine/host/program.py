@@ -99,7 +99,7 @@ def _clean(lines: list[Line], outs: dict[str, int]) -> list[str]:
             owner = root.get(name, name)
             # Only an array made here, seen through no view that lives on, and dying on this line.
             if owner == name and name[0] == "v" and name not in pinned and last[name] == i:
-                expression = f"{expression[:-1]}, {name})"
+                expression = f"{expression[:-1]}, out={name})"  # positional is deprecated for maximum
                 taken[name] = line.targets[0]
                 break
         text.append(f"    {line.left} = {expression}")

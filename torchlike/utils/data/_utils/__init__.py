@@ -8,3 +8,6 @@ from torchlike.utils.data._utils.exceptions import ExceptionWrapper as Exception
 
 MP_STATUS_CHECK_INTERVAL = worker.STATUS_INTERVAL
 """Seconds between two looks at whether the other side of a worker's pipes is still alive."""
+
+HAS_NUMPY = True
+"""Other libraries ask for it."""

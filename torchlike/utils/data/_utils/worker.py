@@ -21,6 +21,8 @@ import torchlike as torch
 from torchlike._src.random.sampler_seeds import worker_numpy_seed, worker_seed
 from torchlike.utils.data._utils.exceptions import ExceptionWrapper
 from torchlike.utils.data._utils.fetch import _DatasetKind
+from torchlike.utils.data.datapipes.datapipe import IterDataPipe, MapDataPipe
+from torchlike.utils.data.graph_settings import apply_random_seed, apply_sharding
 
 # The module: the package gives its function the same name.
 _flush = importlib.import_module("torchlike._src.engine.flush")
@@ -75,6 +77,7 @@ class Job:
     init_fn: Any
     worker_id: int
     num_workers: int
+    shared_seed: int | None = None
 
     def fetcher(self) -> Any:
         return _DatasetKind.create_fetcher(
@@ -122,6 +125,7 @@ def _worker_loop(job: Job, tasks: Any, results: Any, done: Any) -> None:
         _prepare(job)
         sender = _Sender(results)
         try:
+            _shard_pipes(job)
             if job.init_fn is not None:
                 job.init_fn(job.worker_id)
             fetcher, failed = job.fetcher(), None
@@ -135,10 +139,12 @@ def _worker_loop(job: Job, tasks: Any, results: Any, done: Any) -> None:
                 continue
             if task is STOP:
                 break
-            if done.value or (ended and task != RESUME):
+            if done.value or (ended and task[0] != RESUME):
                 continue
-            if task == RESUME:
+            if task[0] == RESUME:
                 ended = False
+                if task[1] is not None:
+                    seed_pipes(job.dataset, task[1])
                 if failed is None:
                     try:
                         fetcher = job.fetcher()
@@ -171,6 +177,21 @@ def _fetch(job: Job, fetcher: Any, index: Any) -> Any:
         return job.failure()
     except Exception:
         return job.failure()
+
+
+def seed_pipes(pipe: Any, seed: int) -> None:
+    """Seed what shuffles in a data pipe from one seed, which all processes have."""
+    generator = torch.Generator()
+    generator.manual_seed(seed)
+    apply_random_seed(pipe, generator)
+
+
+def _shard_pipes(job: Job) -> None:
+    """A data pipe with a sharding_filter gives each worker its part."""
+    if isinstance(job.dataset, (IterDataPipe, MapDataPipe)):
+        if job.shared_seed is not None:
+            seed_pipes(job.dataset, job.shared_seed)
+        apply_sharding(job.dataset, job.num_workers, job.worker_id)
 
 
 def _prepare(job: Job) -> None:

@@ -1,0 +1,124 @@
+"""NumPy functions that are written out or shared between shapes, against those generated from the kernel's jaxpr."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import torchlike as torch
+from torchlike import nn
+from torchlike._src.core.aval import Aval
+from torchlike._src.core.tracing import trace
+from torchlike._src.engine import cold
+from torchlike._src.engine.host import compile_host
+
+F = nn.functional
+GENERATOR = np.random.default_rng(0)
+LEAVES: list = []
+
+
+def rand(*shape: int, grad: bool = True) -> Any:
+    out = torch.tensor(GENERATOR.standard_normal(shape, np.float32), requires_grad=grad)
+    if grad:
+        LEAVES.append(out)
+    return out
+
+
+def ints(high: int, *shape: int) -> Any:
+    return torch.tensor(GENERATOR.integers(0, high, shape))
+
+
+def wide(*shape: int) -> Any:
+    return rand(*shape).double()
+
+
+CALLS: dict[str, Callable[[int], Any]] = {
+    "views": lambda n: rand(n, 4, 6).view(n, 24).reshape(2 * n, 12).t().unsqueeze(1).transpose(0, 2),
+    "permute": lambda n: rand(n, 4, 6).permute(2, 0, 1).permute(1, 2, 0),
+    "expand": lambda n: rand(n, 1, 3).expand(n, 4, 3).expand(2, n, 4, 3),
+    "select": lambda n: rand(n, 4, 6)[:, -1] + rand(n, 4, 6)[:, 2] + rand(4, n, 6)[0],
+    "select_all": lambda n: rand(n)[-1] * rand(n)[0],
+    "slice": lambda n: rand(n, 8)[:, 1:5] + rand(n, 8)[:, -4:] + rand(n, 8)[:, ::2],
+    "chunk": lambda n: sum(c * c for c in rand(n, 9).chunk(3, dim=-1)),
+    "cat": lambda n: torch.cat([rand(n, 3), rand(n, 5), rand(n, 1)], -1),
+    "stack": lambda n: torch.stack([rand(n, 3), rand(n, 3)], 1) * torch.stack([rand(n, 2, 3)], 0).squeeze(0),
+    "sum": lambda n: rand(n, 4, 6).sum(1) * rand(n, 4, 6).sum((-1, 1), keepdim=True).squeeze(1) * rand(n, 4).sum(),
+    "mean": lambda n: rand(n, 4, 6).mean((0, 2)) * rand(n, 4).mean() * rand(n, 4, 6).mean(2).mean(0, keepdim=True),
+    "sum_double": lambda n: wide(n, 4).sum(0) * wide(n, 4).mean(),
+    "softmax": lambda n: rand(n, 5).softmax(1) * rand(n, 5).softmax(0) * rand(2, n, 5).log_softmax(-1),
+    "matmul": lambda n: rand(n, 4) @ rand(4, 5) @ rand(5, 2, grad=False),
+    "matmul_right": lambda n: rand(n, 4, grad=False) @ rand(4, 5),
+    "matmul_batch": lambda n: rand(2, n, 4) @ rand(2, 4, n) @ rand(2, n, 3),
+    "attention": lambda n: (rand(2, n, 4) @ rand(2, n, 4).transpose(1, 2)).softmax(-1) @ rand(2, n, 4),
+    "matmul_four": lambda n: rand(2, 3, n, 4) @ rand(2, 3, 4, 5),
+    "bmm": lambda n: torch.bmm(rand(3, n, 4), rand(3, 4, 2)),
+    "mm": lambda n: torch.mm(rand(n, 4), rand(4, 3)),
+    "linear": lambda n: F.linear(rand(n, 4), rand(3, 4), rand(3)) + F.linear(rand(n, 4), rand(3, 4)),
+    "linear_deep": lambda n: F.linear(rand(2, n, 4), rand(3, 4), rand(3)),
+    "linear_frozen": lambda n: F.linear(rand(2, n, 4), rand(3, 4, grad=False), rand(3, grad=False)),
+    "linear_first": lambda n: F.linear(rand(2, n, 4, grad=False), rand(3, 4), rand(3)),
+    "embedding": lambda n: F.embedding(ints(7, 2, n), rand(7, 4)),
+    "embedding_padding": lambda n: F.embedding(ints(3, 2, n), rand(7, 4), padding_idx=1),
+    "elementwise": lambda n: (rand(n, 3) * rand(n, 3) + rand(n, 3) / 2 - 3 * rand(n, 3)).tanh().sigmoid().exp(),
+    "activations": lambda n: F.gelu(rand(n, 3)) + F.relu(rand(n, 3)) * F.silu(rand(n, 3)) + rand(n, 3).abs().sqrt(),
+    "comparisons": lambda n: torch.where(rand(n, 3, grad=False) > 0, rand(n, 3), rand(n, 3)).clamp(-1, 1) ** 2,
+    "mixed": lambda n: rand(n, 3) * wide(n, 3) + ints(5, n, 3) * rand(n, 3),
+    "dropout": lambda n: F.dropout(rand(n, 5), 0.3),
+    "broadcast": lambda n: rand(n, 3) * rand(3) + rand(n, 1) - rand(1, 3),
+}  # fmt: skip
+
+
+def operands(kernel: Any) -> list[np.ndarray]:
+    out = []
+    for s in kernel.specs:
+        if type(s) is not Aval:
+            out.append(np.array({"f": 0.3, "i": -1, "b": True}[s], cold.NUMBER_DTYPES[s]))
+        elif s.dtype.np.kind == "b":
+            out.append(GENERATOR.random(s.shape) < 0.5)
+        elif s.dtype.np.kind == "i":
+            out.append(GENERATOR.integers(0, 3, s.shape).astype(s.dtype.np))
+        else:
+            out.append(np.abs(GENERATOR.standard_normal(s.shape)).astype(s.dtype.np))
+    return out
+
+
+def generated(kernel: Any) -> Callable:
+    return compile_host(trace(kernel, [cold.struct(s) for s in kernel.specs]))
+
+
+@pytest.fixture
+def kernels(monkeypatch: Any) -> set:
+    """Every kernel that the host tier runs in a test."""
+    found: set = set()
+    original = cold.run_kernel
+
+    def note(kernel: Any, arrays: Any) -> Any:
+        found.add(kernel)
+        return original(kernel, arrays)
+
+    monkeypatch.setattr(cold, "run_kernel", note)
+    LEAVES.clear()
+    return found
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_equal_to_the_generated_function(name: str, kernels: set):
+    for n in (5, 8, 11):  # the second and third run what the first has left to share
+        out = CALLS[name](n)
+        (out * out).sum().backward()
+        for leaf in LEAVES:
+            leaf.grad.tolist()
+        LEAVES.clear()
+    assert kernels
+    for kernel in kernels:
+        function = kernel.cache["host"]
+        for arrays in (operands(kernel), operands(kernel)):
+            with np.errstate(all="ignore"):
+                given, expected = function(*arrays), generated(kernel)(*arrays)
+            for a, b, aval in zip(given, expected, kernel.outs, strict=True):
+                assert type(a) is np.ndarray
+                assert a.dtype == b.dtype == aval.dtype.np and a.shape == b.shape == aval.shape, kernel
+                assert np.array_equal(a, b, equal_nan=a.dtype.kind == "f"), kernel

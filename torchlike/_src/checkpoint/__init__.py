@@ -1,0 +1,1 @@
+"""Files of tensors: PyTorch's zip archives and its older stream format."""

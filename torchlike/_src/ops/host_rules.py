@@ -1,0 +1,411 @@
+"""NumPy functions for common kernels, written out: what the host tier would generate, without tracing by JAX first.
+
+Tracing a kernel and generating its NumPy function takes a millisecond, and sequences of varying length make new
+kernels in every step. Each rule here gives, to the last bit, what `compile_host` makes of the kernel's jaxpr; the
+tests compare the two. A rule returns None for kernels that it does not cover."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from torchlike._src.core.aval import Aval
+from torchlike._src.ops.declare import Pullback
+
+HostFunction = Callable[..., Sequence[np.ndarray]]
+Rule = Callable[[Any], HostFunction | None]
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
+_forward: dict[str, Rule] = {}
+_backward: dict[str, Rule] = {}
+
+
+def host_function(kernel: Any) -> HostFunction | None:
+    """The NumPy function of a kernel: arrays of exactly its operands' shapes and dtypes -> its results, as
+    `compile_host` would give them; None if there is no rule."""
+    op = kernel.op
+    if type(op) is Pullback:
+        forward = op.forward
+        rule = _backward.get(forward.op.name)
+        if rule is None or not getattr(forward.op, "persistent", True) or not all(op.given):
+            return None
+        found = rule(kernel)
+    else:
+        rule = _forward.get(op.name)
+        found = None if rule is None or not getattr(op, "persistent", True) else rule(kernel)
+    return found
+
+
+def of(*names: str, backward: bool = False) -> Callable[[Rule], Rule]:
+    def register(rule: Rule) -> Rule:
+        for name in names:
+            (_backward if backward else _forward)[name] = rule
+        return rule
+
+    return register
+
+
+def _float(*avals: Any) -> np.dtype | None:
+    """The floating dtype that all have, if they are arrays of one that NumPy computes in, with elements."""
+    first = avals[0]
+    if type(first) is not Aval or first.dtype.np not in FLOATS:
+        return None
+    return first.dtype.np if all(type(a) is Aval and a.dtype is first.dtype and a.numel for a in avals) else None
+
+
+def _array(x: Any) -> np.ndarray:
+    return x if type(x) is np.ndarray else np.asarray(x)
+
+
+# -- views -------------------------------------------------------------------------------------------------------------
+
+
+@of("view")
+def _view(kernel: Any) -> HostFunction | None:
+    shape = kernel.outs[0].shape
+    return lambda a: (a.reshape(shape),)
+
+
+@of("view", backward=True)
+def _view_back(kernel: Any) -> HostFunction | None:
+    shape = kernel.outs[0].shape
+    return lambda g: (g.reshape(shape),)
+
+
+@of("permute")
+def _permute(kernel: Any) -> HostFunction | None:
+    dims = dict(kernel.static)["dims"]
+    return lambda a: (a.transpose(dims),)
+
+
+@of("permute", backward=True)
+def _permute_back(kernel: Any) -> HostFunction | None:
+    dims = dict(kernel.op.forward.static)["dims"]
+    inverse = tuple(np.argsort(dims).tolist())
+    return lambda g: (g.transpose(inverse),)
+
+
+@of("expand")
+def _expand(kernel: Any) -> HostFunction | None:
+    shape = kernel.outs[0].shape
+    return lambda a: (np.broadcast_to(a, shape),)
+
+
+def _start(index: Any, size: int, span: int) -> int:
+    """Where JAX's dynamic slice begins: negative numbers count from the end, and the slice is kept inside."""
+    k = int(index)
+    k = k + size if k < 0 else k
+    return min(max(k, 0), size - span)
+
+
+@of("select")
+def _select(kernel: Any) -> HostFunction | None:
+    dim = dict(kernel.static)["dim"]
+    size = kernel.specs[0].shape[dim]
+    before = (slice(None),) * dim
+    if kernel.specs[1] != "i" or not size:
+        return None
+    return lambda a, k: (_array(a[(*before, _start(k, size, 1))]),)
+
+
+@of("slice")
+def _slice(kernel: Any) -> HostFunction | None:
+    static = dict(kernel.static)
+    dim, length, step = static["dim"], static["length"], static["step"]
+    size = kernel.specs[0].shape[dim]
+    before = (slice(None),) * dim
+    if kernel.specs[1] != "i" or not length:
+        return None
+    if length == size:
+        return lambda a, k: (a,)
+    span = (length - 1) * step + 1
+
+    def run(a: np.ndarray, k: Any) -> Sequence[np.ndarray]:
+        first = _start(k, size, span)
+        return (a[(*before, slice(first, first + span, step))],)
+
+    return run
+
+
+@of("select", "slice", backward=True)
+def _slice_back(kernel: Any) -> HostFunction | None:
+    forward = kernel.op.forward
+    static = dict(forward.static)
+    dim, length, step = static["dim"], static.get("length", 1), static.get("step", 1)
+    out = kernel.outs[0]
+    size = out.shape[dim]
+    if kernel.specs[0] != "i" or _float(kernel.specs[1]) is None or not length or step != 1:
+        return None
+    if "length" in static and length == size:
+        return lambda k, g: (g,)
+    before = (slice(None),) * dim
+    one = "length" not in static
+    shape, dtype = out.shape, out.dtype.np
+
+    def run(k: Any, g: np.ndarray) -> Sequence[np.ndarray]:
+        first = _start(k, size, length)
+        full = np.zeros(shape, dtype)
+        full[(*before, first if one else slice(first, first + length))] = g
+        return (full,)
+
+    return run
+
+
+@of("cat")
+def _cat(kernel: Any) -> HostFunction | None:
+    if _float(*kernel.specs) is None or any(s.ndim != kernel.specs[0].ndim for s in kernel.specs):
+        return None
+    dim = kernel.static[0] % kernel.specs[0].ndim
+    return lambda *arrays: (np.concatenate(arrays, dim),)
+
+
+@of("stack")
+def _stack(kernel: Any) -> HostFunction | None:
+    if _float(*kernel.specs) is None:
+        return None
+    dim = kernel.static[0] % kernel.outs[0].ndim
+    return lambda *arrays: (np.stack(arrays, dim),)
+
+
+@of("cat", "stack", backward=True)
+def _join_back(kernel: Any) -> HostFunction | None:
+    forward = kernel.op.forward
+    if _float(*forward.specs, *kernel.specs) is None or not all(kernel.op.need) or len(kernel.specs) != 1:
+        return None
+    if any(s.ndim != forward.specs[0].ndim for s in forward.specs):
+        return None
+    dim = forward.static[0] % forward.outs[0].ndim
+    before = (slice(None),) * dim
+    if forward.op.name == "stack":
+        count = len(forward.specs)
+        return lambda g: [_array(g[(*before, k)]) for k in range(count)]
+    ends = np.cumsum([s.shape[dim] for s in forward.specs]).tolist()
+    parts = [(*before, slice(first, last)) for first, last in zip([0, *ends], ends, strict=False)]
+    return lambda g: [g[p] for p in parts]
+
+
+# -- reductions --------------------------------------------------------------------------------------------------------
+
+
+def _reduced(static: tuple, ndim: int) -> tuple[int, ...] | None:
+    """The reduced dims of sum and mean; None if a dtype is given."""
+    dim, _, dtype = static
+    if dtype is not None:
+        return None
+    if dim is None or dim == ():
+        return tuple(range(ndim))
+    return tuple(sorted({d % ndim for d in ((dim,) if isinstance(dim, int) else dim)})) if ndim else None
+
+
+@of("sum", "mean")
+def _sum(kernel: Any) -> HostFunction | None:
+    (x,) = kernel.specs
+    dtype = _float(x, *kernel.outs)
+    dims = None if dtype is None or not x.ndim else _reduced(kernel.static, x.ndim)
+    if dtype is None or not dims:
+        return None
+    shape = kernel.outs[0].shape
+    count = math.prod(x.shape[d] for d in dims)
+    axis = None if len(dims) == x.ndim else dims[0] if len(dims) == 1 else dims
+    add = np.add.reduce
+    if kernel.op.name == "sum":
+        return lambda a: (_array(add(a, axis)).reshape(shape),)
+    divisor = dtype.type(count)
+    return lambda a: (_array(add(a, axis) / divisor).reshape(shape),)
+
+
+@of("sum", "mean", backward=True)
+def _sum_back(kernel: Any) -> HostFunction | None:
+    forward = kernel.op.forward
+    (x,) = forward.specs
+    dtype = _float(x, *kernel.specs)
+    dims = None if dtype is None or not x.ndim else _reduced(forward.static, x.ndim)
+    if dtype is None or not dims:
+        return None
+    kept = tuple(1 if d in dims else n for d, n in enumerate(x.shape))
+    shape = x.shape
+    if forward.op.name == "sum":
+        return lambda g: (np.broadcast_to(g.reshape(kept), shape),)
+    divisor = dtype.type(math.prod(x.shape[d] for d in dims))
+    return lambda g: (np.broadcast_to(_array(g / divisor).reshape(kept), shape),)
+
+
+@of("softmax", "log_softmax")
+def _softmax(kernel: Any) -> HostFunction | None:
+    (x,) = kernel.specs
+    dim, dtype = kernel.static
+    if _float(x) is None or dtype is not None or not x.ndim:
+        return None
+    dim = dim % x.ndim
+    largest, add = np.maximum.reduce, np.add.reduce
+
+    def softmax(a: np.ndarray) -> Sequence[np.ndarray]:
+        e = np.exp(a - largest(a, dim, keepdims=True))
+        return (e / add(e, dim, keepdims=True),)
+
+    def log_softmax(a: np.ndarray) -> Sequence[np.ndarray]:
+        shifted = a - largest(a, dim, keepdims=True)
+        return (shifted - np.log(add(np.exp(shifted), dim, keepdims=True)),)
+
+    return softmax if kernel.op.name == "softmax" else log_softmax
+
+
+@of("softmax", "log_softmax", backward=True)
+def _softmax_back(kernel: Any) -> HostFunction | None:
+    forward = kernel.op.forward
+    dim, dtype = forward.static
+    if len(kernel.specs) != 2 or _float(*kernel.specs) is None or dtype is not None or not forward.specs[0].ndim:
+        return None
+    dim = dim % forward.specs[0].ndim
+    add = np.add.reduce
+
+    def softmax(out: np.ndarray, g: np.ndarray) -> Sequence[np.ndarray]:
+        weighted = g * out
+        return (weighted - out * add(weighted, dim, keepdims=True),)
+
+    def log_softmax(out: np.ndarray, g: np.ndarray) -> Sequence[np.ndarray]:
+        return (g - np.exp(out) * add(g, dim, keepdims=True),)
+
+    return softmax if forward.op.name == "softmax" else log_softmax
+
+
+# -- matrix products ---------------------------------------------------------------------------------------------------
+
+
+def _count(kernel: Any, multiplications: int) -> None:
+    """Note how much work a product is, for the engine's estimate."""
+    kernel.cache["multiplications"] = multiplications
+
+
+def _rows(a: np.ndarray) -> np.ndarray:
+    """For BLAS, which wants one of the last two dims without gaps."""
+    if a.strides[-1] != a.itemsize and a.strides[-2] != a.itemsize:
+        return np.ascontiguousarray(a)
+    return a
+
+
+def _matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.matmul(_rows(a), _rows(b))
+
+
+def _stacks(a: Any, b: Any) -> bool:
+    """Whether both are matrices, or equally many of them; sums over one element are another matter."""
+    return 2 <= a.ndim == b.ndim and a.shape[:-2] == b.shape[:-2] and min(*a.shape[-2:], b.shape[-1]) > 1
+
+
+@of("matmul", "bmm", "mm")
+def _product(kernel: Any) -> HostFunction | None:
+    a, b = kernel.specs
+    if _float(a, b) is None or not _stacks(a, b):
+        return None
+    _count(kernel, a.numel * b.shape[-1])
+    return (lambda x, y: (np.dot(x, y),)) if a.ndim == 2 else (lambda x, y: (_matmul(x, y),))
+
+
+@of("matmul", "bmm", "mm", backward=True)
+def _product_back(kernel: Any) -> HostFunction | None:
+    op = kernel.op
+    a, b = op.forward.specs
+    if _float(a, b, *kernel.specs) is None or not _stacks(a, b):
+        return None
+    product = np.dot if a.ndim == 2 else _matmul
+    _count(kernel, a.numel * b.shape[-1] * sum(op.need))
+    if op.need == (True, True) and op.plan == ((0, 1), ()):
+        return lambda x, y, g: (product(g, y.swapaxes(-1, -2)), product(x.swapaxes(-1, -2), g))
+    if op.need == (True, False) and op.plan == ((1,), ()):
+        return lambda y, g: (product(g, y.swapaxes(-1, -2)),)
+    if op.need == (False, True) and op.plan == ((0,), ()):
+        return lambda x, g: (product(x.swapaxes(-1, -2), g),)
+    return None
+
+
+@of("linear")
+def _linear(kernel: Any) -> HostFunction | None:
+    x, w = kernel.specs[:2]
+    if _float(*kernel.specs) is None or x.ndim < 2 or min(*w.shape, math.prod(x.shape[:-1])) < 2:
+        return None
+    rows, shape = (math.prod(x.shape[:-1]), x.shape[-1]), kernel.outs[0].shape
+    _count(kernel, x.numel * w.shape[0])
+    if len(kernel.specs) == 2:
+        return lambda a, w: (np.dot(a.reshape(rows), w.T).reshape(shape),)
+    return lambda a, w, b: (np.dot(a.reshape(rows), w.T).reshape(shape) + b,)
+
+
+@of("linear", backward=True)
+def _linear_back(kernel: Any) -> HostFunction | None:
+    op = kernel.op
+    x, w = op.forward.specs[:2]
+    if _float(*op.forward.specs, *kernel.specs) is None or x.ndim < 2 or min(*w.shape, math.prod(x.shape[:-1])) < 2:
+        return None
+    need, (saved, outputs) = op.need, op.plan
+    if outputs or set(saved) - {0, 1} or (need[0] and 1 not in saved) or (need[1] and 0 not in saved):
+        return None
+    rows, shape = math.prod(x.shape[:-1]), x.shape
+    outs = w.shape[0]
+    _count(kernel, x.numel * outs * sum(need[:2]))
+    leading = tuple(range(x.ndim - 1))
+    axis = leading[0] if len(leading) == 1 else leading
+
+    def run(*arrays: np.ndarray) -> Sequence[np.ndarray]:
+        g = arrays[-1]
+        known = dict(zip(saved, arrays, strict=False))
+        found = []
+        if need[0]:
+            found.append(np.dot(g.reshape(rows, outs), known[1]).reshape(shape))
+        if need[1]:
+            found.append(np.dot(g.reshape(rows, outs).T, known[0].reshape(rows, -1)))
+        if need[2:] and need[2]:
+            found.append(np.add.reduce(g, axis))
+        return found
+
+    return run
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+@of("embedding")
+def _embedding(kernel: Any) -> HostFunction | None:
+    weight, indices = kernel.specs
+    if _float(weight) is None or indices.dtype.np != np.int64 or not indices.numel:
+        return None
+    return lambda w, k: (w.take(k, 0) if k.min() >= 0 and k.max() < len(w) else _take_rows(w, k),)
+
+
+def _take_rows(w: np.ndarray, k: np.ndarray) -> np.ndarray:
+    """Rows out of range are NaN, as in a compiled program."""
+    good = (k >= 0) & (k < len(w))
+    out = w[np.where(good, k, 0)]
+    out[~good] = np.nan
+    return out
+
+
+@of("embedding", backward=True)
+def _embedding_back(kernel: Any) -> HostFunction | None:
+    forward = kernel.op.forward
+    weight = forward.specs[0]
+    padding_idx, by_frequency, _ = forward.static
+    if _float(weight, kernel.specs[-1]) is None or len(kernel.specs) != 2 or by_frequency or weight.shape[1] < 2:
+        return None
+    count, width = weight.shape
+    dtype = weight.dtype.np
+    if kernel.specs[0].dtype.np != np.int64 or kernel.specs[0].numel < 2:
+        return None
+
+    def run(k: np.ndarray, g: np.ndarray) -> Sequence[np.ndarray]:
+        table = np.zeros((count, width), dtype)
+        rows, updates = k.reshape(-1), g.reshape(-1, width)
+        good = (rows >= 0) & (rows < count)
+        if padding_idx >= 0:
+            good &= rows != padding_idx
+        if not good.all():
+            rows, updates = rows[good], updates[good]
+        if rows.size:
+            order = np.argsort(rows, kind="stable")
+            rows = rows[order]
+            first = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
+            table[rows[first]] += np.add.reduceat(updates[order], first, 0, dtype)
+        return (table,)
+
+    return run

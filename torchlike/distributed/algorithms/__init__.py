@@ -1,0 +1,9 @@
+"""torch.distributed.algorithms: for several processes; using its names raises."""
+
+from torchlike._src.core.absent import absent as _absent
+
+__all__ = [
+    "Join", "JoinHook", "Joinable",
+]  # fmt: skip
+
+globals().update(_absent(__name__, __all__, "several processes"))

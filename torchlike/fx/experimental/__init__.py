@@ -1,0 +1,1 @@
+"""torch.fx.experimental: nothing is traced with symbolic shapes."""
