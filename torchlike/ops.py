@@ -12,7 +12,7 @@ class _Namespace:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        found = _REGISTERED.get(f"{self._name}::{name}")
+        found: Any = _REGISTERED.get(f"{self._name}::{name}")
         if found is None and self._name == "aten" and not name.startswith("__"):
             found = _aten(name)
         if found is None:

@@ -123,7 +123,9 @@ def test_workers_that_fail_and_die_never_hang(seed: int) -> None:
             loader = data.DataLoader(dataset, rng.choice([1, 4]), shuffle=True, num_workers=4)
         got = 0
         try:
-            batches = iter(loader)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                batches = iter(loader)
             if how == "killed":
                 os.kill(rng.choice(batches._workers).process.pid, signal.SIGKILL)
             for padded, _, indices in batches:

@@ -1,4 +1,3 @@
 """torch._subclasses: there are no fake tensors; tensors on the "meta" device have shapes without data."""
 
-from torchlike._subclasses.fake_tensor import FakeTensor as FakeTensor
-from torchlike._subclasses.fake_tensor import FakeTensorMode as FakeTensorMode
+from torchlike._subclasses.fake_tensor import *

@@ -201,7 +201,7 @@ def check_history(target: Tensor) -> None:
             raise RuntimeError(forbidden(target, "is being modified inplace"))
         if base._rg and base._gf is None:
             raise RuntimeError(LEAF_VIEW_INPLACE)
-        if type(target._gf) is OpNode and target._gf.plan.kernel.op is AS_STRIDED_OF_VIEW:
+        if isinstance(target._gf, OpNode) and target._gf.plan.kernel.op is AS_STRIDED_OF_VIEW:
             target._gf = view_node(base, target._view, base._edge())  # a write goes to the base itself
     if target._rg and target.is_leaf:
         raise RuntimeError(LEAF_INPLACE)

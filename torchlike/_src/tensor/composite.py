@@ -4,8 +4,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from torchlike._src.tensor.namespace import names
 from torchlike._src.tensor.publish import PUBLIC
+from torchlike._src.tensor.tensor import Tensor
 
 
 def public(*spaces: str, name: str | None = None) -> Callable[[Callable], Callable]:
@@ -31,6 +34,18 @@ class _Internal:
 internal = _Internal()
 
 NN = "torch.nn.functional"
+
+
+def known_array(t: Any) -> np.ndarray | None:
+    """The data of a plain tensor on the CPU if nothing is left to be recorded for it, waiting for a program that runs
+    (what depends on this is the same in every run); else None."""
+    if type(t) is not Tensor or t._view is not None or t._aval.device.type != "cpu":
+        return None
+    array = t._s.value.array
+    if type(array) is np.ndarray:
+        return array if array.shape == t._aval.shape else None
+    # not a tracer, and not one more dim of a vmap
+    return np.asarray(array) if hasattr(array, "is_ready") and array.shape == t._aval.shape else None
 
 
 def ints(value: Any, n: int) -> tuple[int, ...]:

@@ -4,9 +4,20 @@ import math
 import warnings
 from typing import Any
 
+import numpy as np
+
 from torchlike._src.core.errors import broadcast_shapes
 from torchlike._src.ops.declare import OPS
-from torchlike._src.tensor.composite import NN, check_reduction, internal, legacy_reduction, not_differentiable, public
+from torchlike._src.tensor.composite import (
+    NN,
+    check_reduction,
+    internal,
+    known_array,
+    legacy_reduction,
+    not_differentiable,
+    public,
+)
+from torchlike._src.tensor.creation import from_array
 from torchlike._src.tensor.functions import known as known_values
 from torchlike._src.tensor.namespace import F, torch
 from torchlike._src.tensor.tensor import Tensor
@@ -534,6 +545,11 @@ def _length_list(lengths: Any) -> list[int]:
 def _padded_targets(targets: Any, lengths: list[int]) -> Any:
     """Targets given as one row for the whole batch, as a padded (N, S)."""
     longest = max(lengths, default=0)
+    array = known_array(targets)
+    if array is not None:  # of few widths: the lengths differ from batch to batch, and each width is one more program
+        padded = np.zeros((len(lengths), -(-longest // 8) * 8), array.dtype)
+        padded[np.arange(padded.shape[1]) < np.array(lengths, np.int64).reshape(-1, 1)] = array
+        return from_array(padded)
     rows, start = [], 0
     for n in lengths:
         rows.append(F.pad(targets[start : start + n], (0, longest - n)))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from torchlike._src.core.introsort import PIECE, order
-from torchlike._src.tensor.composite import public
+from torchlike._src.tensor.composite import known_array, public
 from torchlike._src.tensor.creation import from_array
 from torchlike._src.tensor.publish import PUBLIC, return_type
 from torchlike._src.tensor.tensor import Tensor
@@ -15,19 +15,15 @@ LONGEST = 4096
 SORTED = return_type("sort", ("values", "indices"))
 
 
-def _order(input: Any, dim: Any, descending: Any, stable: Any) -> np.ndarray | None:
-    """The order of the 1-d integers of a tensor whose data is known; None if it is anything else, or a stable one will do."""
-    if stable or type(input) is not Tensor or input._view is not None or dim not in (0, -1):
+def _order(input: Any, dim: Any, descending: Any, stable: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """(data, order) of 1-d integers that are known; None if it is anything else, or a stable sort will do."""
+    if stable or type(input) is not Tensor or dim not in (0, -1):
         return None
     a = input._aval
     if a.ndim != 1 or not PIECE < a.numel <= LONGEST or a.dtype.is_floating_point or a.dtype.is_complex:
         return None
-    array = input._s.value.array
-    if a.device.type != "cpu" or (type(array) is not np.ndarray and not hasattr(array, "is_ready")):
-        return None  # still to be computed, or a tracer
-    if array.shape != a.shape:
-        return None
-    return np.array(order(np.asarray(array).tolist(), bool(descending)), np.int64)
+    array = known_array(input)
+    return None if array is None else (array, np.array(order(array.tolist(), bool(descending)), np.int64))
 
 
 @public("torch")
@@ -36,7 +32,8 @@ def sort(input, dim=-1, descending=False, *, stable=None, out=None):
     found = None if out is not None else _order(input, dim, descending, stable)
     if found is None:
         return PUBLIC["sort"](input, dim, descending, stable=stable, out=out)
-    return SORTED([from_array(np.asarray(input._s.value.array)[found]), from_array(found)])
+    array, where = found
+    return SORTED([from_array(array[where]), from_array(where)])
 
 
 @public("torch")
@@ -45,7 +42,7 @@ def argsort(input, dim=-1, descending=False, *, stable=False):
     found = _order(input, dim, descending, stable)
     if found is None:
         return PUBLIC["argsort"](input, dim, descending, stable=stable)
-    return from_array(found)
+    return from_array(found[1])
 
 
 Tensor.sort, Tensor.argsort = sort, argsort  # type: ignore[assignment, method-assign]

@@ -885,7 +885,7 @@ def _activation(name: str) -> Any:
         f"    return _store(input, _function({', '.join(names)}))\n"
     )
     scope: dict[str, Any] = {"_function": function, "_store": _store_activation}
-    exec(source, scope)
+    exec(compile(source, f"<torchlike {name}>", "exec"), scope)
     out = scope[name]
     out.__doc__ = function.__doc__
     out.__module__ = "torch.nn.functional"

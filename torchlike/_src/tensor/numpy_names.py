@@ -125,7 +125,8 @@ def _write(wrapper: Any, scope: dict, name: str, parameters: Mapping[str, inspec
     heads += [*([] if star else ["*"]), *(f"{new}=MISSING" for new in renamed(parameters))]
     body = [*prologue(name, parameters), f"return _function({', '.join(passed)})"]
     local: dict[str, Any] = {}
-    exec(f"def {name}({', '.join(heads)}):\n" + "".join(f"    {line}\n" for line in body), scope, local)
+    source = f"def {name}({', '.join(heads)}):\n" + "".join(f"    {line}\n" for line in body)
+    exec(compile(source, f"<torchlike {name}>", "exec"), scope, local)
     real = local[name]
     wrapper.__defaults__, wrapper.__kwdefaults__ = real.__defaults__, real.__kwdefaults__
     wrapper.__code__ = real.__code__

@@ -1,7 +1,3 @@
 """torch.distributed._composable.fsdp: see torch.distributed.fsdp."""
 
-from torchlike.distributed.fsdp import CPUOffloadPolicy as CPUOffloadPolicy
-from torchlike.distributed.fsdp import FSDPModule as FSDPModule
-from torchlike.distributed.fsdp import MixedPrecisionPolicy as MixedPrecisionPolicy
-from torchlike.distributed.fsdp import OffloadPolicy as OffloadPolicy
-from torchlike.distributed.fsdp import fully_shard as fully_shard
+from torchlike.distributed.fsdp import *  # noqa: F403 - the same names

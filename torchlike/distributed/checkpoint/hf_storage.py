@@ -1,4 +1,3 @@
 """torch.distributed.checkpoint.hf_storage: see torch.distributed.checkpoint."""
 
-from torchlike.distributed.checkpoint import HuggingFaceStorageReader as HuggingFaceStorageReader
-from torchlike.distributed.checkpoint import HuggingFaceStorageWriter as HuggingFaceStorageWriter
+from torchlike.distributed.checkpoint import *  # noqa: F403 - the same names

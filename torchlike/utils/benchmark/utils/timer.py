@@ -94,7 +94,8 @@ class Timer:
     def _run_for(
         self, min_run_time: float, max_run_time: float, number: int, enough: Callable, callback: Callable | None
     ) -> list[float]:  # fmt: skip
-        total, times = 0.0, []
+        total = 0.0
+        times: list[float] = []
         with set_torch_threads(self._task_spec.num_threads):
             while total < min_run_time or (not enough(times) and total < max_run_time):
                 taken = self._timeit(number)

@@ -5,7 +5,6 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from torchlike._src.core.absent import absent as _absent
 from torchlike.utils.data.dataset import Dataset, IterableDataset
 
 _T_co = TypeVar("_T_co", covariant=True)
@@ -290,4 +289,18 @@ class non_deterministic:
         return made
 
 
-globals().update(_absent(__name__, ["argument_validation", "runtime_validation", "runtime_validation_disabled"]))
+def argument_validation(f):
+    """NotImplementedError: types of pipes are not checked."""
+    raise NotImplementedError("torchlike: torch.utils.data.argument_validation")
+
+
+def runtime_validation(f):
+    """NotImplementedError: types of pipes are not checked."""
+    raise NotImplementedError("torchlike: torch.utils.data.runtime_validation")
+
+
+class runtime_validation_disabled:
+    """NotImplementedError: types of pipes are not checked."""
+
+    def __init__(self) -> None:
+        raise NotImplementedError("torchlike: torch.utils.data.runtime_validation_disabled")
