@@ -5,6 +5,7 @@ A file is an uncompressed zip archive: `data.pkl` holds the objects, with PyTorc
 PyTorch 1.6 is read and written too."""
 
 import contextlib
+import importlib
 import io
 import mmap as _mmap
 import os
@@ -142,15 +143,16 @@ class _Collected:
         self._waiting = bytearray()
 
     def write(self, content: Any) -> int:
-        if len(content) < SMALL:
+        count = len(content)
+        if count < SMALL // 16:
             self._waiting += content
             if len(self._waiting) < SMALL:
-                return len(content)
+                return count
             content = b""
         self.flush()
         if len(content):
             self._write(content)
-        return len(content)
+        return count
 
     def flush(self) -> None:
         waiting, self._waiting = self._waiting, bytearray()
@@ -473,7 +475,19 @@ def _load_safetensors(path: str, map_location: Any) -> Any:
             f"Loading safetensors file with {kind} map_location is not supported. "
             "Use a device string or torch.device instead."
         )
-    raise NotImplementedError("torchlike: torch.load of a .safetensors file")
+    if sys.modules.get("torch") is not sys.modules["torchlike"]:
+        raise NotImplementedError(
+            "torchlike: torch.load of a .safetensors file without the alias (`python -m torchlike`, "
+            "`torchlike.install()`), because the package safetensors imports torch"
+        )
+    try:
+        found = importlib.import_module("safetensors.torch")
+    except ImportError as e:
+        raise RuntimeError(
+            "Attempting to load a safetensors file but safetensors is not installed. "
+            "Please install safetensors with: pip install safetensors"
+        ) from e
+    return found.load_file(path, device="cpu" if map_location is None else str(map_location))
 
 
 def _explained(message: str) -> str:

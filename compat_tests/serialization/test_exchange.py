@@ -110,3 +110,11 @@ class Module:
 
     Unpickler = pickle.Unpickler
     load = staticmethod(pickle.load)
+
+
+def test_safetensors_need_the_alias(tmp_path: Any) -> None:
+    (tmp_path / "x.safetensors").write_bytes(b"")
+    with pytest.raises(NotImplementedError, match="without the alias"):
+        torchlike.load(tmp_path / "x.safetensors")
+    with pytest.raises(RuntimeError, match="dict map_location is not supported"):
+        torchlike.load(tmp_path / "x.safetensors", map_location={})

@@ -14,7 +14,6 @@ from typing import Any, Literal
 import jax
 
 from torchlike._src.engine import flush_all, program, stats
-from torchlike._src.engine.flush import _launch, _run_cold
 from torchlike._src.engine.program import compile_program
 from torchlike.autograd.profiler_util import EventList, FunctionEvent, nested
 
@@ -27,6 +26,7 @@ __all__ = [
 # replaces while it runs.
 FLUSH: Any = sys.modules["torchlike._src.engine.flush"]
 record: Any = sys.modules["torchlike._src.engine.record"]
+_launch, _run_cold = FLUSH._launch, FLUSH._run_cold
 
 
 class Recorder:

@@ -1,14 +1,14 @@
 """The order in which PyTorch's default sort leaves equal elements.
 
-PyTorch's CPU kernel calls the C++ library's std::sort, which is not stable: introsort (Musser, 1997) as libstdc++ has it,
-quicksort with the median of three down to pieces of 16 elements, then one insertion sort."""
+PyTorch's CPU kernel calls the C++ library's std::sort, which is not stable: introsort (Musser, 1997) as libstdc++ has
+it, quicksort with the median of three down to pieces of 16 elements, then one insertion sort."""
 
 from collections.abc import Sequence
 
 PIECE = 16
 
 
-def order(values: Sequence, descending: bool = False) -> list[int]:
+def order(values: Sequence[int], descending: bool = False) -> list[int]:
     """The indices that sort `values` (numbers, no NaN), equal elements in std::sort's order. Some 0.5 us an element
     and doubling of their number."""
     keys = [-v for v in values] if descending else list(values)
@@ -27,7 +27,7 @@ def order(values: Sequence, descending: bool = False) -> list[int]:
     return where
 
 
-def _split(keys: list, where: list, first: int, last: int, depth: int) -> None:
+def _split(keys: list[int], where: list[int], first: int, last: int, depth: int) -> None:
     while last - first > PIECE:
         if depth == 0:  # heapsort there; three medians in a row that bad do not come up in practice
             found = sorted(range(first, last), key=keys.__getitem__)
@@ -39,7 +39,7 @@ def _split(keys: list, where: list, first: int, last: int, depth: int) -> None:
         last = cut
 
 
-def _partition(keys: list, where: list, first: int, last: int) -> int:
+def _partition(keys: list[int], where: list[int], first: int, last: int) -> int:
     """Move a median of three to the front and divide the rest by it; returns where the upper part begins."""
     middle = first + (last - first) // 2
     a, b, c = keys[first + 1], keys[middle], keys[last - 1]
@@ -62,6 +62,6 @@ def _partition(keys: list, where: list, first: int, last: int) -> int:
         left += 1
 
 
-def _swap(keys: list, where: list, i: int, j: int) -> None:
+def _swap(keys: list[int], where: list[int], i: int, j: int) -> None:
     keys[i], keys[j] = keys[j], keys[i]
     where[i], where[j] = where[j], where[i]

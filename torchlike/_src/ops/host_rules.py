@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 
 from torchlike._src.core.aval import Aval
-from torchlike._src.ops.declare import Pullback
+from torchlike._src.ops.declare import OPS, Pullback
+from torchlike._src.ops.views import EXPAND, PERMUTE, RESHAPE, SELECT, SLICE
 
 HostFunction = Callable[..., Sequence[np.ndarray]]
 Rule = Callable[[Any], HostFunction | None]
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
+VIEWS = {RESHAPE, PERMUTE, EXPAND, SELECT, SLICE}
 
 _forward: dict[str, Rule] = {}
 _backward: dict[str, Rule] = {}
@@ -26,15 +29,15 @@ def host_function(kernel: Any) -> HostFunction | None:
     `compile_host` would give them; None if there is no rule."""
     op = kernel.op
     if type(op) is Pullback:
-        forward = op.forward
-        rule = _backward.get(forward.op.name)
-        if rule is None or not getattr(forward.op, "persistent", True) or not all(op.given):
-            return None
-        found = rule(kernel)
-    else:
-        rule = _forward.get(op.name)
-        found = None if rule is None or not getattr(op, "persistent", True) else rule(kernel)
-    return found
+        rule = _backward.get(op.forward.op.name)
+        return rule(kernel) if rule is not None and _declared(op.forward.op) and all(op.given) else None
+    rule = _forward.get(op.name)
+    return rule(kernel) if rule is not None and _declared(op) else None
+
+
+def _declared(op: Any) -> bool:
+    """Whether it is the operator of that name, and not an internal kernel that is called the same."""
+    return OPS.get(op.name) is op or op in VIEWS
 
 
 def of(*names: str, backward: bool = False) -> Callable[[Rule], Rule]:

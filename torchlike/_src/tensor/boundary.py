@@ -1,6 +1,6 @@
 """Where the pending trace is cut, so that unrelated small work does not become part of a training step's program."""
 
-from torchlike._src.engine import flush
+from torchlike._src.engine.flush import flush
 from torchlike._src.engine.record import _local
 
 

@@ -226,7 +226,7 @@ def write(target: Tensor, new: Tensor, *, fit: bool = True) -> Tensor:
         storage.value = value if not SLOW else still_dual(storage.value, value)
         count_write(target)
         if tracked:
-            become(target, new)
+            become(target, new, 2)
             if new._gf is not None:
                 _rename_saved(new, target)
         return target
@@ -251,14 +251,16 @@ def count_write(target: Tensor) -> None:
         target._silent[0] += 1
 
 
-def become(base: Tensor, new: Tensor) -> None:
-    """Give a tensor the history of `new`. If it had none before, its views now have one too."""
+def become(base: Tensor, new: Tensor, holders: int = 1) -> None:
+    """Give a tensor the history of `new`. If it had none before, its views now have one too.
+
+    holders: how many references to the storage are known: the tensor's, the written view's, the callers' variables. With
+    no others there are no views to look for, which is a search through all of Python's objects (some 20 ms)."""
     first = not base._rg
     if base._retains:
         tape.move_retained(base, new._gf)
     base._rg, base._gf = new._rg, new._gf
-    # Normally only the tensor, the view written through and this call refer to the storage, which spares the search.
-    if first and new._rg and sys.getrefcount(base._s) > 4:
+    if first and new._rg and sys.getrefcount(base._s) > holders + 1:
         for t in gc.get_referrers(base._s):
             if isinstance(t, TensorBase) and t._view is not None and t._base_tensor is base and not t._rg:
                 dtype = t._aval.dtype
@@ -294,7 +296,7 @@ def _write_tracked_view(target: Tensor, new: Tensor, value: Value) -> None:
     if base is None:  # a detached view: a tensor of its own for autograd
         storage.value = write_view(storage.value, view.steps, value)
         count_write(target)
-        become(target, new)
+        become(target, new, 3)
         if new._gf is not None:
             _rename_saved(new, target)
         target._vb, target._vv = storage.value, value
@@ -315,7 +317,7 @@ def _write_tracked_view(target: Tensor, new: Tensor, value: Value) -> None:
     count_write(target)
     if new._gf is not None:
         _rename_saved(new, target)
-    become(base, piece)
+    become(base, piece, 4)
     target._rg, target._gf = piece._rg, None
     if piece._rg:
         regenerate(target)

@@ -45,4 +45,4 @@ def argsort(input, dim=-1, descending=False, *, stable=False):
     return from_array(found[1])
 
 
-Tensor.sort, Tensor.argsort = sort, argsort  # type: ignore[assignment, method-assign]
+Tensor.sort, Tensor.argsort = sort, argsort  # type: ignore[attr-defined]

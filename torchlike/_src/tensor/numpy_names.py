@@ -71,9 +71,7 @@ def once(function: str, new: str, value: Any, old_value: Any, default: Any) -> A
 def missing(function: str, **given: Any) -> TypeError:
     lacking = [f'"{n}"' for n, value in given.items() if value is MISSING]
     plural = "s" if len(lacking) == 1 else ""  # as PyTorch has it
-    return TypeError(
-        f"{function}() missing {len(lacking)} required positional argument{plural}: {', '.join(lacking)}"
-    )
+    return TypeError(f"{function}() missing {len(lacking)} required positional argument{plural}: {', '.join(lacking)}")
 
 
 def _parameters(function: Callable) -> Mapping[str, inspect.Parameter]:
@@ -92,14 +90,14 @@ def taking_numpy_names(function: Callable, name: str, parameters: Mapping[str, i
     name = name.rpartition(".")[2]
     scope: dict[str, Any] = {"__name__": __name__, "_function": function, **scope_of(parameters)}
     wrapper = types.FunctionType(_STUB, scope, name)
-    scope["_write"] = lambda: _write(wrapper, scope, name, parameters)
+    scope["_materialise"] = lambda: _write(wrapper, scope, name, parameters)
     functools.update_wrapper(wrapper, function)
     return wrapper
 
 
 def _stub_code() -> types.CodeType:
     def stub(*args: Any, **kwargs: Any) -> Any:
-        return _write()(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821 - in the function's own globals
+        return _materialise()(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821 - in the function's own globals
 
     return stub.__code__
 

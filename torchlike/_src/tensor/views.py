@@ -54,7 +54,7 @@ def make_view(
     if out._rg and MODE.enabled:
         out._gf = node = NEW(OpNode)
         gf = t._gf
-        edge = t if gf is None else (gf if old is None else t._edge())
+        edge = t._edge() if old is not None else (t if gf is None else gf)
         node.edges = (edge, *[None] * len(numbers)) if numbers else (edge,)
         node.seq = _sequence()
         node.extra = None

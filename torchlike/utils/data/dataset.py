@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Generic, Iterable, TypeVar  # noqa: UP035 - subclasses mix typing's Iterable with Generic
 
 from torchlike._src.random.discrete import randperm
+from torchlike._src.tensor.generators import default_generator
 from torchlike._src.tensor.random import source
 
 __all__ = [
@@ -224,7 +225,9 @@ class Subset(Dataset[_T_co]):
         return len(self.indices)
 
 
-def random_split(dataset: Dataset[_T], lengths: Sequence[int | float], generator: Any = None) -> list[Subset[_T]]:
+def random_split(
+    dataset: Dataset[_T], lengths: Sequence[int | float], generator: Any = default_generator
+) -> list[Subset[_T]]:
     """Split a dataset at random into parts of these lengths, or of these fractions if they sum to 1.
 
     With fractions each part gets floor(n * fraction) samples, and what is left goes round, one to each.
