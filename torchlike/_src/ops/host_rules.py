@@ -323,10 +323,22 @@ def _product_back(kernel: Any) -> HostFunction | None:
     return None
 
 
+def _fits_linear(specs: tuple) -> bool:
+    """Rows, a matrix and perhaps a vector; sums over one element are another matter."""
+    x, w = specs[:2]
+    return (
+        _float(*specs) is not None
+        and x.ndim >= 2
+        and w.ndim == 2
+        and all(b.ndim == 1 for b in specs[2:])
+        and min(*w.shape, math.prod(x.shape[:-1])) > 1
+    )
+
+
 @of("linear")
 def _linear(kernel: Any) -> HostFunction | None:
     x, w = kernel.specs[:2]
-    if _float(*kernel.specs) is None or x.ndim < 2 or min(*w.shape, math.prod(x.shape[:-1])) < 2:
+    if not _fits_linear(kernel.specs):
         return None
     rows, shape = (math.prod(x.shape[:-1]), x.shape[-1]), kernel.outs[0].shape
     _count(kernel, x.numel * w.shape[0])
@@ -339,7 +351,7 @@ def _linear(kernel: Any) -> HostFunction | None:
 def _linear_back(kernel: Any) -> HostFunction | None:
     op = kernel.op
     x, w = op.forward.specs[:2]
-    if _float(*op.forward.specs, *kernel.specs) is None or x.ndim < 2 or min(*w.shape, math.prod(x.shape[:-1])) < 2:
+    if not _fits_linear(op.forward.specs) or _float(x, *kernel.specs) is None:
         return None
     need, (saved, outputs) = op.need, op.plan
     if outputs or set(saved) - {0, 1} or (need[0] and 1 not in saved) or (need[1] and 0 not in saved):

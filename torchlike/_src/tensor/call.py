@@ -254,8 +254,8 @@ def count_write(target: Tensor) -> None:
 def become(base: Tensor, new: Tensor, holders: int = 1) -> None:
     """Give a tensor the history of `new`. If it had none before, its views now have one too.
 
-    holders: how many references to the storage are known: the tensor's, the written view's, the callers' variables. With
-    no others there are no views to look for, which is a search through all of Python's objects (some 20 ms)."""
+    holders: how many references to the storage are known: the tensor's, the written view's, the callers' variables.
+    With no others there are no views to look for: a search through all of Python's objects (some 20 ms)."""
     first = not base._rg
     if base._retains:
         tape.move_retained(base, new._gf)
