@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import random
 import signal
-import time
 import warnings
 from typing import Any
 
