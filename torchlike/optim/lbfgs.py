@@ -324,9 +324,13 @@ class LBFGS(Optimizer):
         count = len(ys)
         if count == 0:
             return g.neg().mul(scale)
-        operands = [g._read(), _operand(scale), *(_operand(x) for x in (*ys, *ss, *ro))]
-        out = record(DIRECTION, (("count", count),), operands)
-        alphas[:count] = [wrap(v) for v in out[1:]]
+        # Zeros to the next power of two change nothing, and spare a program for each length of the history.
+        width = min(1 << (count - 1).bit_length(), max(history_size, count))
+        rows = [torch.zeros_like(g)._read()] * (width - count)
+        numbers = [torch.zeros((), dtype=g.dtype, device=g.device)._read()] * (width - count)
+        history = [*map(_operand, ys), *rows, *map(_operand, ss), *rows, *map(_operand, ro), *numbers]
+        out = record(DIRECTION, (("count", width),), [g._read(), _operand(scale), *history])
+        alphas[:count] = [wrap(v) for v in out[1 : 1 + count]]
         return wrap(out[0])
 
     def _along(self, closure: Callable[[], Any], d: Tensor) -> Callable[[Any], tuple]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from torchlike._src.tensor.guarded import settle
 from torchlike._src.tensor.namespace import names
 from torchlike._src.tensor.publish import PUBLIC
 from torchlike._src.tensor.tensor import Tensor
@@ -22,11 +23,25 @@ def public(*spaces: str, name: str | None = None) -> Callable[[Callable], Callab
     return register
 
 
+FAIL_BY_DATA = {"linalg_svd", "linalg_eig", "linalg_pinv", "matrix_rank", "cholesky_inverse"}
+
+
+def _settling(function: Callable) -> Callable:
+    def settled(*args: Any, **kwargs: Any) -> Any:
+        found = function(*args, **kwargs)
+        settle(*(found if isinstance(found, tuple) else (found,)))
+        return found
+
+    return settled
+
+
 class _Internal:
     """`internal.x(...)` calls the generated function of the operator `_x`."""
 
     def __getattr__(self, name: str) -> Callable:
         function = PUBLIC["_" + name]
+        if name in FAIL_BY_DATA:
+            function = _settling(function)
         setattr(self, name, function)
         return function
 
@@ -97,4 +112,5 @@ def expect(result: Any, info: Any, name: str) -> Any:
         checked = internal.expect(result, info, name)
     if result._view is None:
         result._s.value = checked._read()
+    settle(result)
     return result
