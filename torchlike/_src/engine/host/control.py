@@ -105,7 +105,11 @@ def _scan(em: Emitter, eqn: Any, *refs: Ref) -> list[Ref]:
     params = eqn.params
     body = _child(em, params["jaxpr"])
     length, reverse = int(params["length"]), bool(params["reverse"])
-    n_consts, n_carry = int(params["num_consts"]), int(params["num_carry"])
+    if "num_consts" in params:
+        n_consts, n_carry = int(params["num_consts"]), int(params["num_carry"])
+    else:  # newer JAX keeps the operands' structure
+        parts = params["ft_in"].update(range(len(refs))).unpack()
+        n_consts, n_carry = (len(list(part)) for part in parts[:2])
     stacked = _outs(eqn)[n_carry:]
     steps = range(length - 1, -1, -1) if reverse else range(length)
 

@@ -217,6 +217,25 @@ def _square(em: Emitter, eqn: Any, x: Ref) -> Ref:
     return em.ufunc(np.multiply, (x, x), shape, dtype)
 
 
+@rule("one_minus_square", lazy=True)
+def _one_minus_square(em: Emitter, eqn: Any, x: Ref) -> Ref:
+    """(1 + x) (1 - x), as newer JAX writes 1 - x * x."""
+    shape, dtype = aval_of(eqn.outvars[0])
+    one = em.full_const(1, (), dtype)
+    plus, minus = (em.ufunc(f, (one, x), shape, dtype) for f in (np.add, np.subtract))
+    return em.ufunc(np.multiply, (plus, minus), shape, dtype)
+
+
+@rule("polynomial", lazy=True)
+def _polynomial(em: Emitter, eqn: Any, x: Ref, *coefficients: Ref) -> Ref:
+    """By Horner's rule; the coefficients come lowest first."""
+    shape, dtype = aval_of(eqn.outvars[0])
+    found = coefficients[-1]
+    for c in reversed(coefficients[:-1]):
+        found = em.ufunc(np.add, (em.ufunc(np.multiply, (found, x), shape, dtype), c), shape, dtype)
+    return found
+
+
 @rule("pow", lazy=True)
 def _pow(em: Emitter, eqn: Any, x: Ref, y: Ref) -> Ref:
     shape, dtype = aval_of(eqn.outvars[0])
