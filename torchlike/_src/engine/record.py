@@ -271,12 +271,16 @@ PACKAGE = (__name__.split(".", 1)[0] + ".", "torch.")
 """How the names of our own modules begin; the public ones go by PyTorch's while the alias is installed."""
 
 
+def is_ours(frame: FrameType) -> bool:
+    """Whether a frame runs this package's code, generated functions included."""
+    return (frame.f_globals.get("__name__", "") + ".").startswith(PACKAGE)
+
+
 def user_line() -> str:
     """'file.py:12' of the innermost frame outside this package."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
-        name = frame.f_globals.get("__name__", "")
-        if not (name + ".").startswith(PACKAGE):
+        if not is_ours(frame):
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back
     return "?"

@@ -10,10 +10,10 @@ from typing import Any
 
 from torchlike._src.engine import checks, current
 from torchlike._src.engine.flush import flush
+from torchlike._src.engine.record import is_ours
 
 FRAMES = 12
 """How many of the user's calls to look through."""
-PACKAGE = __name__.split(".", 1)[0]
 _ranges: dict[CodeType, list[tuple[int, int]]] = {}
 
 
@@ -29,9 +29,7 @@ def in_try() -> bool:
     frame: FrameType | None = sys._getframe(1)
     seen = 0
     while frame is not None and seen < FRAMES:
-        name = frame.f_globals.get("__name__", "")
-        ours = name.partition(".")[0] in (PACKAGE, "torch") or frame.f_code.co_filename.startswith("<torchlike")
-        if not ours:
+        if not is_ours(frame):
             seen += 1
             at = frame.f_lasti // 2
             if any(first <= at < last for first, last in _protected(frame.f_code)):

@@ -89,7 +89,7 @@ def taking_numpy_names(function: Callable, name: str, parameters: Mapping[str, i
     """`function` behind one of the same signature that takes NumPy's names, too. Written when it is first called."""
     name = name.rpartition(".")[2]
     scope: dict[str, Any] = {"__name__": __name__, "_function": function, **scope_of(parameters)}
-    wrapper = types.FunctionType(_STUB, scope, name)
+    wrapper = types.FunctionType(STUB, scope, name)
     scope["_materialise"] = lambda: _write(wrapper, scope, name, parameters)
     functools.update_wrapper(wrapper, function)
     return wrapper
@@ -102,7 +102,7 @@ def _stub_code() -> types.CodeType:
     return stub.__code__
 
 
-_STUB = _stub_code()
+STUB = _stub_code()
 
 
 def _write(wrapper: Any, scope: dict, name: str, parameters: Mapping[str, inspect.Parameter]) -> Callable:

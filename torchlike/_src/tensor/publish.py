@@ -26,7 +26,7 @@ from torchlike._src.ops.indexing import INDEX_CHECKS, check_index_values
 from torchlike._src.storage.storage import Storage
 from torchlike._src.tensor import call
 from torchlike._src.tensor.call import apply, check_result, check_writable, write, write_out
-from torchlike._src.tensor.numpy_names import prologue, renamed, scope_of, without_defaults
+from torchlike._src.tensor.numpy_names import STUB, prologue, renamed, scope_of, without_defaults
 from torchlike._src.tensor.tensor import Tensor, TensorBase
 
 recorder = sys.modules["torchlike._src.engine.record"]
@@ -369,14 +369,6 @@ def generate(declared: Op, name: str, with_out: bool) -> Callable:
     return function
 
 
-def _stub_code() -> types.CodeType:
-    def stub(*args: Any, **kwargs: Any) -> Any:
-        return _materialise()(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821 - in the function's own globals
-
-    return stub.__code__
-
-
-STUB = _stub_code()
 _compiling = threading.Lock()
 
 

@@ -45,6 +45,23 @@ def _no_method(pipe: Any, name: str) -> AttributeError:
     return AttributeError(f"'{type(pipe).__name__}' object has no attribute '{name}")
 
 
+def _add(functions: dict[str, Callable], name: str, function: Callable) -> None:
+    """Give all pipes of a kind a method."""
+    if name in functions:
+        raise Exception(f"Unable to add DataPipe function name {name} as it is already taken")
+    functions[name] = function
+
+
+def _maker(kind: Any) -> Callable:
+    """The method that makes a pipe of a class."""
+
+    def function(source: Any, *args: Any, **kwargs: Any) -> Any:
+        return kind(source, *args, **kwargs)
+
+    function.__doc__ = kind.__doc__
+    return function
+
+
 class IterDataPipe(IterableDataset[_T_co]):
     """An iterable whose methods (`map`, `batch`, ...) make other pipes of it.
 
@@ -70,21 +87,14 @@ class IterDataPipe(IterableDataset[_T_co]):
     @classmethod
     def register_function(cls, function_name: str, function: Callable) -> None:
         """Give all pipes a method. Exception if there is one."""
-        if function_name in cls.functions:
-            raise Exception(f"Unable to add DataPipe function name {function_name} as it is already taken")
-        cls.functions[function_name] = function
+        _add(cls.functions, function_name, function)
 
     @classmethod
     def register_datapipe_as_function(
         cls, function_name: str, cls_to_register: Any, enable_df_api_tracing: bool = False
     ) -> None:  # fmt: skip
         """Give all pipes a method that makes a pipe of this class."""
-
-        def function(source: Any, *args: Any, **kwargs: Any) -> Any:
-            return cls_to_register(source, *args, **kwargs)
-
-        function.__doc__ = cls_to_register.__doc__
-        cls.register_function(function_name, function)
+        cls.register_function(function_name, _maker(cls_to_register))
 
     def reset(self) -> None:
         """Called when an iterator begins."""
@@ -151,19 +161,12 @@ class MapDataPipe(Dataset[_T_co]):
     @classmethod
     def register_function(cls, function_name: str, function: Callable) -> None:
         """Give all pipes a method. Exception if there is one."""
-        if function_name in cls.functions:
-            raise Exception(f"Unable to add DataPipe function name {function_name} as it is already taken")
-        cls.functions[function_name] = function
+        _add(cls.functions, function_name, function)
 
     @classmethod
     def register_datapipe_as_function(cls, function_name: str, cls_to_register: Any) -> None:
         """Give all pipes a method that makes a pipe of this class."""
-
-        def function(source: Any, *args: Any, **kwargs: Any) -> Any:
-            return cls_to_register(source, *args, **kwargs)
-
-        function.__doc__ = cls_to_register.__doc__
-        cls.register_function(function_name, function)
+        cls.register_function(function_name, _maker(cls_to_register))
 
     def __repr__(self) -> str:
         return str(type(self).__qualname__)
