@@ -21,7 +21,7 @@ import numpy as np
 
 from torchlike._pickle_names import read_name, written_name
 from torchlike._src.checkpoint import legacy, names
-from torchlike._src.checkpoint.archive import Archive, Checks, Replacement, Writer, empty_bytes
+from torchlike._src.checkpoint.archive import Archive, Contents, Replacement, Writer
 from torchlike._src.checkpoint.legacy import SourceChangeWarning
 from torchlike._src.checkpoint.location import (
     REGISTRY,
@@ -165,22 +165,22 @@ def _write(obj: Any, write: Callable, folder: str, pickle_module: Any, protocol:
     storages = Storages()
     pickler_for(pickle_module, pickled, protocol, storages).dump(obj)
     alignment = config.save.storage_alignment
-    writer = Writer(write, folder, config.save.compute_crc32, alignment)
-    writer.add("data.pkl", pickled.getbuffer())
-    writer.add(".format_version", b"1")
-    writer.add(".storage_alignment", str(alignment).encode())
-    if not no_byteorder:
-        writer.add("byteorder", sys.byteorder.encode())
-    for key, content, _, _ in storages.known.values():
-        if LOADING.skip_data:
-            writer.add(f"data/{key}", bytes(len(content)), crc=False)
-        else:
-            writer.add(f"data/{key}", content)
-    writer.add("version", b"3\n")
-    if no_byteorder:  # PyTorch's archives have the record then too, only later
-        writer.add("byteorder", sys.byteorder.encode())
-    writer.add(".data/serialization_id", writer.serialization_id().encode())
-    writer.close()
+    with Writer(write, folder, config.save.compute_crc32, alignment) as writer:
+        writer.add("data.pkl", pickled.getbuffer())
+        writer.add(".format_version", b"1")
+        writer.add(".storage_alignment", str(alignment).encode())
+        if not no_byteorder:
+            writer.add("byteorder", sys.byteorder.encode())
+        for key, content, _, _ in storages.known.values():
+            if LOADING.skip_data:
+                writer.add(f"data/{key}", bytes(len(content)), crc=False)
+            else:
+                writer.add(f"data/{key}", content)
+        writer.add("version", b"3\n")
+        if no_byteorder:  # PyTorch's archives have the record then too, only later
+            writer.add("byteorder", sys.byteorder.encode())
+        writer.add(".data/serialization_id", writer.serialization_id().encode())
+        writer.close()
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ class _Reader:
         self.map_location = map_location
         self.swap = self._order() != sys.byteorder
         self.storages: dict[Any, Bytes] = {}
-        self.checks = Checks()
+        self.contents = Contents(archive)
         self.mapped: Any = None
         self.shared = False
         if path is not None:
@@ -259,9 +259,9 @@ class _Reader:
         try:
             result = made.load()
         except BaseException:
-            self.checks.finish(failed=True)
+            self.contents.finish(failed=True)
             raise
-        self.checks.finish()
+        self.contents.finish()
         return result
 
     def _persistent(self, pid: Any) -> LoadedStorage:
@@ -304,8 +304,7 @@ class _Reader:
                 if self.shared and count and not self.swap:
                     return Bytes(array, count, CPU, shared=True)
             else:
-                array = empty_bytes(count)
-                self.archive.read_into(name, array, self.checks)
+                array = self.contents.get(name)
             return Bytes(legacy.swapped(array, dtype) if self.swap else array, count, CPU)
 
         return restored(content, location, dtype, self.map_location)

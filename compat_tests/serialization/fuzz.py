@@ -10,6 +10,7 @@ import collections
 import encodings.raw_unicode_escape  # noqa: F401  # pickle imports it by name when a pickle has such text
 import io
 import os
+import pathlib
 import pickle
 import pickletools
 import random
@@ -17,6 +18,7 @@ import resource
 import signal
 import struct
 import sys
+import tempfile
 import time
 import warnings
 import zipfile
@@ -225,9 +227,13 @@ def described(x: Any) -> Any:
     return [type(x).__name__, str(x)[:1000]]
 
 
-def attempt(content: bytes, expected: Any, checked: bool, **settings: Any) -> tuple[str, str]:
+def attempt(content: bytes, expected: Any, checked: bool, way: str = "memory") -> tuple[str, str]:
     """(outcome, why): 'error', 'same' or 'other' are allowed, 'bad' is not."""
     global _watched
+    source: Any = io.BytesIO(content)
+    if way != "memory":
+        source = pathlib.Path(tempfile.gettempdir(), f"fuzz.{os.getpid()}.pt")
+        source.write_bytes(content)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
     signal.signal(signal.SIGVTALRM, _late)
@@ -236,7 +242,7 @@ def attempt(content: bytes, expected: Any, checked: bool, **settings: Any) -> tu
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            result = torch.load(io.BytesIO(content), **settings)
+            result = torch.load(source, mmap=way == "map")
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         outcome, why = "other", ""
     except Late:
@@ -251,6 +257,8 @@ def attempt(content: bytes, expected: Any, checked: bool, **settings: Any) -> tu
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         seen, _watched = _watched, None
+        if way != "memory":
+            source.unlink()
     if seen:
         return "bad", f"{outcome}, and {seen}"
     if time.process_time() - start > TIME:
@@ -279,16 +287,19 @@ def bounded(x: Any) -> bool:
     return count < 2000
 
 
-def run(seeds: Any) -> tuple[collections.Counter, list]:
-    """(outcomes by kind of change, the bad ones)."""
+def run(seeds: Any, way: str = "memory") -> tuple[collections.Counter, list]:
+    """(outcomes by kind of change, the bad ones). way: a file object in memory, a path ("file"), or one whose contents
+    are mapped ("map"), which no checksum covers."""
     files = originals()
     expected = described(torch.load(io.BytesIO(files["zip"])))
     assert described(torch.load(io.BytesIO(files["legacy"]))) == expected
+    assert attempt(files["zip"], expected, True, way)[0] == "same"
+    attempt(b"nothing", None, False, way)  # what is imported for an error's text is imported now
     outcomes: collections.Counter = collections.Counter()
     bad = []
     for seed in seeds:
         kind, content = mutated(seed, files)
-        outcome, why = attempt(content, expected, kind.startswith("zip"))
+        outcome, why = attempt(content, expected, kind.startswith("zip") and way != "map", way)
         outcomes[kind, outcome] += 1
         if outcome == "bad":
             bad.append((seed, kind, why))
@@ -300,10 +311,13 @@ sys.addaudithook(_watch)
 if __name__ == "__main__":
     count, first = (int(a) for a in [*sys.argv[1:], "10000", "0"][:2]) if len(sys.argv) != 2 else (int(sys.argv[1]), 0)
     began = time.process_time()
-    outcomes, bad = run(range(first, first + count))
-    for key in sorted(outcomes):
-        print(f"{key[0]:16} {key[1]:6} {outcomes[key]:6}")
-    print(f"{count} files, {time.process_time() - began:.1f} s of CPU, {len(bad)} bad")
-    for one in bad[:50]:
-        print(*one)
-    os._exit(bool(bad))
+    failed = False
+    for way in ("memory", "file", "map"):
+        outcomes, bad = run(range(first, first + count), way)
+        failed |= bool(bad)
+        for key in sorted(outcomes):
+            print(f"{key[0]:16} {key[1]:6} {outcomes[key]:6}")
+        print(f"{way}: {count} files, {time.process_time() - began:.1f} s of CPU so far, {len(bad)} bad")
+        for one in bad[:50]:
+            print(*one)
+    os._exit(failed)

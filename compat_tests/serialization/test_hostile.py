@@ -38,9 +38,17 @@ def test_fuzz() -> None:
     assert sum(outcomes.values()) == 500
 
 
+def test_fuzz_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torchlike._src.checkpoint.archive.LARGE", 8)  # so that records are read by threads
+    assert not fuzz.run(range(500, 650), "file")[1]
+    assert not fuzz.run(range(650, 750), "map")[1]
+
+
 def test_fuzz_long(oracle: Any) -> None:
     """10,000 files, with --oracle only; `python -m compat_tests.serialization.fuzz` prints more."""
     assert not fuzz.run(range(10_000))[1]
+    assert not fuzz.run(range(10_000, 13_000), "file")[1]
+    assert not fuzz.run(range(13_000, 16_000), "map")[1]
 
 
 @pytest.mark.parametrize(
@@ -83,6 +91,28 @@ def test_every_changed_byte_is_noticed() -> None:
         changed[k] ^= 1
         with pytest.raises(RuntimeError, match="CRC-32 check failed"):
             torchlike.load(io.BytesIO(bytes(changed)))
+
+
+def test_large_records(tmp_path: Any) -> None:
+    """Read by threads, some before they are asked for: right, in any order, and every damage to what was asked for is
+    noticed."""
+    made = {str(k): torchlike.full((300_000 + k,), float(k)) for k in range(7)}
+    path = tmp_path / "a.pt"
+    torchlike.save([made, made["5"], made["0"][:2]], path)
+    for source in (path, io.BytesIO(path.read_bytes())):
+        loaded, *others = torchlike.load(source)
+        assert all(torchlike.equal(loaded[k], v) for k, v in made.items())
+        assert [x.data_ptr() for x in others] == [loaded[k].data_ptr() for k in ("5", "0")]
+    content = bytearray(path.read_bytes())
+    content[content.index(struct.pack("<2f", 6, 6)) + 1_000_000] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(RuntimeError, match="reading file data/6: CRC-32 check failed"):
+        torchlike.load(path)
+    with pytest.raises(RuntimeError, match="reading file data/6: CRC-32 check failed"):
+        torchlike.load(io.BytesIO(content))
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(RuntimeError, match="finding central directory"):
+        torchlike.load(path)
 
 
 def test_bombs() -> None:

@@ -90,43 +90,85 @@ class Source:
 
 
 def empty_bytes(count: int) -> np.ndarray:
-    """Memory to read into, uint8. Large pieces are mapped and filled with pages at once: faulting them in one by one,
-    or clearing huge ones, costs more than reading does."""
+    """Memory to read into, uint8. Large pieces are mapped and filled with pages at once: faulting them in one by one
+    costs more than reading does. (Huge pages cost more still where the system has to make them first.)"""
     if count < LARGE or not hasattr(mmap, "MAP_POPULATE"):
         return np.empty(count, np.uint8)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
     return np.frombuffer(mmap.mmap(-1, count, flags=flags), np.uint8)
 
 
-class Checks:
-    """CRC-32 of what has been read, worked out while more is read."""
+THREADS = 2
+AHEAD = 2
+"""Large records that are read before they are asked for."""
 
-    def __init__(self) -> None:
+
+class Contents:
+    """The contents of an archive's records, in memory of their own. Large ones are read and checked by other threads,
+    and those that lie behind in the file already with them."""
+
+    def __init__(self, archive: "Archive") -> None:
+        self.archive = archive
         self.pool: ThreadPoolExecutor | None = None
-        self.running: list[Future] = []
+        self.checked: dict[str, Future] = {}
+        self.asked: list[str] = []
+        large = [(r.header, name) for name, r in archive.records.items() if r.size >= LARGE and not r.method]
+        self.order = [name for _, name in sorted(large)]
+        self.places = {name: k for k, name in enumerate(self.order)}
+        self.begun: dict[str, Future] = {}
+        self.next = 0
 
-    def add(self, name: str, record: "Record", content: memoryview) -> None:
-        """Check a record; a large one later."""
-        if len(content) < LARGE:
-            _compare(name, record, content)
-            return
+    def get(self, name: str) -> np.ndarray:
+        """uint8 of the record's size. What its CRC-32 says may only be known at `finish`."""
+        place = self.places.get(name)
+        if place is None:
+            content = empty_bytes(self.archive.record(name).size)
+            self.archive.read_into(name, content)
+            return content
+        self.asked.append(name)
         if self.pool is None:
-            self.pool = ThreadPoolExecutor(1, "checkpoint")
-        self.running.append(self.pool.submit(_compare, name, record, content))
+            self.pool = ThreadPoolExecutor(THREADS, "checkpoint")
+        if self.archive.source.descriptor is None:  # a file object has one position
+            content = empty_bytes(self.archive.record(name).size)
+            self.archive.read_into(name, content, check=False)
+            self.checked[name] = self.pool.submit(self._check, name, content)
+            return content
+        if name not in self.begun:
+            self._begin(place)
+        for k in range(max(self.next, place + 1), min(place + 1 + AHEAD, len(self.order))):
+            self._begin(k)
+        return self.begun.pop(name).result()
+
+    def _begin(self, place: int) -> None:
+        assert self.pool is not None
+        name, there = self.order[place], Future()  # type: ignore[var-annotated]
+        self.begun[name] = there
+        self.next = max(self.next, place + 1)
+        self.checked[name] = self.pool.submit(self._read, name, there)
+
+    def _read(self, name: str, there: Future) -> None:
+        try:
+            content = empty_bytes(self.archive.record(name).size)
+            self.archive.read_into(name, content, check=False)
+        except BaseException as error:
+            there.set_exception(error)
+            return
+        there.set_result(content)
+        self._check(name, content)
+
+    def _check(self, name: str, content: np.ndarray) -> None:
+        record = self.archive.record(name)
+        if record.crc:
+            _matches(name, record, zlib.crc32(content))
 
     def finish(self, failed: bool = False) -> None:
-        """Wait for all, and raise what one of them found."""
+        """Wait for all, and raise what was wrong with one that was asked for."""
         pool, self.pool = self.pool, None
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=failed)
             if not failed:
-                for one in self.running:
-                    one.result()
-
-
-def _compare(name: str, record: "Record", content: memoryview) -> None:
-    if record.crc:
-        _matches(name, record, zlib.crc32(content))
+                for name in self.asked:
+                    self.checked[name].result()
 
 
 def _matches(name: str, record: "Record", crc: int) -> None:
@@ -261,9 +303,9 @@ class Archive:
         self.read_into(name, content)
         return content.tobytes()
 
-    def read_into(self, name: str, target: np.ndarray, checks: Checks | None = None) -> None:
-        """The contents of a record into an array (uint8) of its size, checked against the record's CRC-32: at once, or
-        with `checks`."""
+    def read_into(self, name: str, target: np.ndarray, check: bool = True) -> None:
+        """The contents of a record into an array (uint8) of its size, checked against the record's CRC-32, unless the
+        caller will do that."""
         record = self.record(name)
         start = self.offset(name)
         view = memoryview(target)  # type: ignore[arg-type]
@@ -271,10 +313,8 @@ class Archive:
             _matches(name, record, self._inflate(name, record, start, view))
             return
         self.source.fill(start, view)
-        if checks is None:
-            _compare(name, record, view)
-        else:
-            checks.add(name, record, view)
+        if check and record.crc:
+            _matches(name, record, zlib.crc32(view))
 
     def _inflate(self, name: str, record: Record, start: int, view: memoryview) -> int:
         machine = zlib.decompressobj(-15)
@@ -358,9 +398,9 @@ def _check_apart(records: list[Record], directory: int) -> dict[int, int]:
 
 
 class Writer:
-    """Writes an archive front to back, byte for byte as PyTorch lays it out.
+    """A context that writes an archive front to back, byte for byte as PyTorch lays it out.
 
-    write: takes a bytes-like object. skip: moves on by a number of bytes without writing them."""
+    write: takes a bytes-like object."""
 
     def __init__(self, write: Callable, folder: str, crc: bool = True, alignment: int = ALIGNMENT) -> None:
         self.write = write
@@ -370,6 +410,20 @@ class Writer:
         self.position = 0
         self.pending = bytearray()
         self.entries: list[tuple] = []
+        self.pool: ThreadPoolExecutor | None = None
+
+    def _crc_later(self, content: memoryview) -> Future:
+        """The CRC-32 of a large record, worked out while it is written."""
+        if self.pool is None:
+            self.pool = ThreadPoolExecutor(1, "checkpoint")
+        return self.pool.submit(zlib.crc32, content)
+
+    def __enter__(self) -> "Writer":
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        if self.pool is not None:
+            self.pool.shutdown(wait=True, cancel_futures=True)
 
     def _put(self, content: Any) -> None:
         self.position += len(content)
@@ -398,14 +452,14 @@ class Writer:
         padding = -(header + _LOCAL.size + len(encoded) + len(extra) + 4) % self.alignment
         extra += b"FB" + struct.pack("<H", padding) + b"Z" * padding
         self._put(_LOCAL.pack(b"PK\x03\x04", 0, flags, 0, 0, 0, 0, 0, 0, len(encoded), len(extra)) + encoded + extra)
-        crc_wanted = self.crc if crc is None else crc
-        total = 0
+        wanted = self.crc if crc is None else crc
         view = memoryview(content)
+        later = self._crc_later(view) if wanted and size >= LARGE else None
+        total = zlib.crc32(view) if wanted and later is None else 0
         for at in range(0, size, CHUNK):
-            part = view[at : at + CHUNK]
-            if crc_wanted:
-                total = zlib.crc32(part, total)
-            self._put(part)
+            self._put(view[at : at + CHUNK])
+        if later is not None:
+            total = later.result()
         if size:
             self._put(struct.pack("<4sIQQ" if wide else "<4sIII", b"PK\x07\x08", total, size, size))
         self.entries.append((encoded, flags, total, size, header))
