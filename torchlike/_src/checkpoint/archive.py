@@ -159,7 +159,7 @@ class Contents:
     def _check(self, name: str, content: np.ndarray) -> None:
         record = self.archive.record(name)
         if record.crc:
-            _matches(name, record, zlib.crc32(content))
+            _matches(name, record, zlib.crc32(memoryview(content)))  # type: ignore[arg-type]
 
     def finish(self, failed: bool = False) -> None:
         """Wait for all, and raise what was wrong with one that was asked for."""
