@@ -17,9 +17,10 @@ import shutil
 import tempfile
 
 import common
+import history
 from common import HERE, fast, median, ratios, show
 
-ORDER = ("mlp", "cnn", "gpt", "lstm", "reinforce", "varlen", "ops")
+ORDER = ("mlp", "cnn", "resnet", "vae", "dcgan", "inference", "gpt", "encoder", "lstm", "reinforce", "varlen", "ops")
 CACHED = ("torch.compile", "torchlike", "jax")
 
 
@@ -156,6 +157,7 @@ def main():
     parser.add_argument("--workloads", default=",".join(ORDER), help="name or name:variant, comma-separated")
     common.add_arguments(parser, common.FRAMEWORKS)
     parser.add_argument("--steps", type=float, default=1.0, help="multiply every workload's number of steps")
+    parser.add_argument("--record", action="store_true", help="append the ratios to history.csv (see history.py)")
     parser.add_argument("--quick", action="store_true", help="one repeat, a third of the steps")
     arguments = parser.parse_args()
     if arguments.quick:
@@ -184,6 +186,9 @@ def main():
             common.print_table(header, rows)
             print(flush=True)
     print("\n".join(all_notes))
+    if arguments.record:
+        history.record(everything, info, arguments.repeats)
+        history.compare()
     if arguments.json:
         arguments.json.write_text(json.dumps({"machine": info, "repeats": arguments.repeats, "workloads": everything}))
 

@@ -18,6 +18,9 @@ if not launching():  # `python -m torchlike` imports JAX only if the script impo
         from torchlike._namespace import __version__
     finally:
         if _collecting:
+            # Nor later: what importing made stays, and each full collection would spend a tenth of a second on it.
+            if hasattr(_gc, "freeze"):
+                _gc.freeze()
             _gc.enable()
 
     # Imported when first named: `import torch` stays quick.

@@ -72,3 +72,29 @@ def test_pending_parameters_are_checked_once_they_are_known() -> None:
     scale.tolist()
     with pytest.raises(ValueError, match="Expected parameter scale"):
         normal.log_prob(torch.zeros(3))
+
+
+BAD = {
+    "categorical": lambda x: d.Categorical(probs=x),
+    "categorical_logits": lambda x: d.Categorical(logits=torch.tensor([float("nan"), 0.5])),
+    "one_hot": lambda x: d.OneHotCategorical(probs=x),
+    "multinomial": lambda x: d.Multinomial(3, probs=x),
+    "beta": lambda x: d.Beta(x, 1.0),
+    "chi2": lambda x: d.Chi2(x),
+    "student": lambda x: d.StudentT(x),
+    "normal": lambda x: d.Normal(torch.zeros(2, 2), x),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_arguments_that_are_known_are_checked_at_once(name: str) -> None:
+    """Other work is pending that a gradient needs, and stays so if the argument is fine."""
+    pending = nn.Linear(2, 3)(torch.ones(2)).tanh()
+    with pytest.raises(ValueError, match="Expected parameter"):
+        BAD[name](torch.tensor([-1.0, 0.5]))
+    good = torch.tensor([0.5, 1.5])
+    flushes = torch.stats()["flushes"]
+    pending = nn.Linear(2, 3)(torch.ones(2)).tanh()
+    d.Categorical(probs=good), d.Categorical(logits=good), d.Beta(good, 1.0), d.Chi2(good)
+    assert torch.stats()["flushes"] == flushes
+    pending.sum().backward()

@@ -242,12 +242,13 @@ def test_compiled_programs_have_numpys_bits(compiled: Any) -> None:
     bits = np.random.MT19937(11)
     for shift, (mean, std) in zip((0, 1, 7, 15), ((0, 1), (0, 0.02), (0.37, 1.618), (-3, 1e-3)), strict=True):
         state = bits.state["state"]
-        placed, last = compiled.words(state["key"].astype(np.uint32), state["pos"])
+        placed, rows = compiled.words(state["key"].astype(np.uint32), state["pos"])
         words = bits.random_raw(compiled.WORDS).astype(np.uint32)
         assert np.array_equal(np.asarray(placed)[: compiled.WORDS], words)
-        assert (
-            np.array_equal(np.asarray(last), bits.state["state"]["key"]) and bits.state["state"]["pos"] == state["pos"]
-        )
+        tables = np.asarray(rows).reshape(-1)[compiled.TABLES_AT :]
+        assert np.array_equal(tables[:624], state["key"])
+        assert np.array_equal(tables[compiled.WORDS : compiled.WORDS + 624], bits.state["state"]["key"])
+        assert bits.state["state"]["pos"] == state["pos"]
         whole = (compiled.WORDS - shift) // 16 * 16
         made = compiled.normals(placed, shift, mean, std)[:whole]
         assert made.tobytes() == box_muller.normals_numpy(words[shift : shift + whole], mean, std).tobytes()
@@ -271,15 +272,61 @@ def test_words_ahead_change_nothing(compiled: Any, monkeypatch: pytest.MonkeyPat
     for k in range(120):
         call, n = calls[choice.randint(len(calls))], int(10 ** choice.uniform(0, 4.9))
         found = call(ahead, n)
-        opened += ahead.ahead is not None
+        opened += ahead.ahead is not None and ahead.ahead.placed is not None
         with monkeypatch.context() as patched:
             patched.setattr(compiled, "have_words", lambda n: False)
             assert found.tobytes() == call(plain, n).tobytes(), (k, n)
-        assert plain.ahead is None and np.array_equal(ahead.get_state(), plain.get_state()), (k, n)
+        assert plain.ahead is None or plain.ahead.placed is None
+        assert np.array_equal(ahead.get_state(), plain.get_state()), (k, n)
         if k % 40 == 39:
             ahead.set_state(ahead.get_state())
             assert ahead.ahead is None
     assert opened > 20
+
+
+def test_equal_calls_in_a_row(compiled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What many calls for as many normals will ask for is made at once: other calls between them change nothing."""
+    from torchlike._src.random import fills
+    from torchlike._src.random.generator import HostGenerator
+
+    f32 = np.dtype(np.float32)
+    ahead, plain = HostGenerator(8), HostGenerator(8)
+    fills.normal(ahead, (100_000,), f32)
+    planned = 0
+    with monkeypatch.context() as patched:
+        patched.setattr(compiled, "have_words", lambda n: False)
+        fills.normal(plain, (100_000,), f32)
+    for n, times in ((1001, 120), (20, 9), (1001, 3), (17, 5), (5000, 40), (100, 30)):
+        found = [fills.normal(ahead, (n,), f32, 0.0, 1.0 + k % 2).tobytes() for k in range(times)]
+        found.append(fills.uniform(ahead, (n,), f32).tobytes())
+        planned += ahead.ahead is not None and ahead.ahead.plan is not None
+        with monkeypatch.context() as patched:
+            patched.setattr(compiled, "have_words", lambda n: False)
+            expected = [fills.normal(plain, (n,), f32, 0.0, 1.0 + k % 2).tobytes() for k in range(times)]
+            expected.append(fills.uniform(plain, (n,), f32).tobytes())
+        assert found == expected, n
+        assert np.array_equal(ahead.get_state(), plain.get_state()), n
+    assert planned > 2
+
+
+def test_threads_interleave_calls_not_words() -> None:
+    """Threads that share the generator get among them what one thread would get."""
+    import threading
+
+    torch.manual_seed(9)
+    expected = sorted(torch.randn(64).numpy().tobytes() for _ in range(800))
+    torch.manual_seed(9)
+    found: list = []
+
+    def work() -> None:
+        found.extend([torch.randn(64) for _ in range(200)])
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sorted(t.numpy().tobytes() for t in found) == expected
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

@@ -141,7 +141,7 @@ SCRIPT = """
     import torchlike as torch
     from torchlike import nn
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(5, 12), nn.ReLU(), nn.Dropout(0.1), nn.Linear(12, 2))
+    model = nn.Sequential(nn.Linear(5, 1500), nn.ReLU(), nn.Dropout(0.1), nn.Linear(1500, 2))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     x = torch.randn(9, 5)
     for _ in range(5):

@@ -377,7 +377,6 @@ def test_an_error_on_the_host_tier(monkeypatch: Any):
         raise MemoryError("no room")
 
     with monkeypatch.context() as m:
-        m.setattr(cold, "run_kernel", break_down)
         m.setattr(cold, "run", break_down)
         y = x * 3
         with pytest.raises(MemoryError):

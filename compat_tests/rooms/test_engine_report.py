@@ -214,7 +214,7 @@ def test_the_list_is_bounded(monkeypatch: Any):
 def test_the_environment_prints_it_at_exit(value: str, printed: bool):
     code = """
         import torchlike as torch
-        x = torch.randn(50, 50)
+        x = torch.randn(200, 200)
         for _ in range(4):
             (x @ x).exp().sum(0).log().mean().item()
         """

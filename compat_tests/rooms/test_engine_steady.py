@@ -514,6 +514,7 @@ def test_two_shapes_in_turn_settle():
 
 
 def test_a_smaller_last_batch_settles():
+    sys.modules["torchlike._src.engine.flush"]._sites.clear()  # other tests had many lengths at the same lines
     step = sequences(10)
 
     def epoch() -> None:
@@ -568,3 +569,24 @@ def test_two_runs_of_a_script_give_the_same_bits():
         )
         outs.add(done.stdout)
     assert len(outs) == 1
+
+
+def test_a_tiny_step_needs_no_program(monkeypatch: Any):
+    """Launching one would take longer than the step on the host tier."""
+    monkeypatch.undo()
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(rows: int = 3) -> float:
+        optimizer.zero_grad()
+        loss = model(torch.ones(rows, 4)).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    did = count(step, 20)
+    assert did["compiles"] == did["disk_hits"] == did["launches"] == did["nodes"] == 0
+    assert did["flushes"] == 20
+    wide = nn.Linear(400, 400)
+    did = count(lambda: wide(torch.ones(8, 400)).sum().item(), 10, warm=6)
+    assert did["launches"] == 10

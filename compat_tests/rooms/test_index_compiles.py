@@ -12,7 +12,7 @@ def test_changing_indices_compile_nothing():
         x[i] = i * 0.5
         x[i, 2] = 1
         x[x > 100] = 0
-        return float(loss)
+        return loss.item()
 
     for i in range(6):
         step(i)

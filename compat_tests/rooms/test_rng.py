@@ -119,6 +119,23 @@ for _d in (f32, f64):
                 torch.empty(n, dtype=torch_dtype(torch, d)), *a, generator=g
             ),
         )
+for _value in (0.5, 4.0, 30.0):  # alike parameters are drawn by whole arrays
+    CASES[f"poisson of {_value}"] = (
+        lambda gen, n, v=_value: rejection.poisson(gen, np.full(n, v, f32)),
+        lambda torch, g, n, v=_value: torch.poisson(torch.full((n,), v), generator=g),
+    )
+for _value in (0.5, 1.0, 3.0):
+    CASES[f"gamma of {_value}"] = (
+        lambda gen, n, v=_value: rejection.standard_gamma(gen, np.full(n, v, f32)),
+        lambda torch, g, n, v=_value: torch._standard_gamma(torch.full((n,), v), generator=g),
+    )
+for _count, _p in ((10, 0.3), (100, 0.5), (100, 0.8), (40, 0.95)):
+    CASES[f"binomial of {_count, _p}"] = (
+        lambda gen, n, c=_count, p=_p: rejection.binomial(gen, np.full(n, c, f64), np.full(n, p)),
+        lambda torch, g, n, c=_count, p=_p: torch.binomial(
+            torch.full((n,), c, dtype=torch.float64), torch.full((n,), p, dtype=torch.float64), generator=g
+        ),
+    )
 CASES["dirichlet float32"] = (
     lambda gen, n: rejection.dirichlet(gen, spread(min(n, 12), 0.2, 3, f32)),
     lambda torch, g, n: torch._sample_dirichlet(as_torch(torch, spread(min(n, 12), 0.2, 3, f32)), generator=g),
@@ -258,6 +275,16 @@ RECORDED = {
     "trunc_normal float64 (0.0, 0.02, -2.0, 2.0)": "15ce85a3c7",
     "trunc_normal float64 (1.0, 2.0, 0.0, 3.0)": "bf2948546f",
     "trunc_normal float64 (0.0, 1.0, 1.0, 2.0)": "3b2d9f7b1e",
+    "poisson of 0.5": "a69ee6b82b",
+    "poisson of 4.0": "1066483514",
+    "poisson of 30.0": "589a73744d",
+    "gamma of 0.5": "9213e01a92",
+    "gamma of 1.0": "0a9c9b3de7",
+    "gamma of 3.0": "823fa61d89",
+    "binomial of (10, 0.3)": "547da8b403",
+    "binomial of (100, 0.5)": "14ad6e236f",
+    "binomial of (100, 0.8)": "86239be5ae",
+    "binomial of (40, 0.95)": "87870e7916",
     "dirichlet float32": "68dc8f0415",
     "rrelu float32": "1a25fbcfc2",
     "normal complex64 (0.37, 1.618)": "ebcef0d4be",

@@ -24,6 +24,10 @@ class Beta(ExponentialFamily):
         else:
             both = torch.stack(broadcast_all(concentration1, concentration0), -1)
         self._dirichlet = Dirichlet(both, validate_args=validate_args)
+        if self._dirichlet._unchecked:
+            for given in (concentration1, concentration0):
+                if not isinstance(given, Number):
+                    self._dirichlet._check_given(given, lambda c: (c > 0).all())
         super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> "Beta":

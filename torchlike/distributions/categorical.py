@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 import torchlike as torch
 from torchlike.distributions import constraints
 from torchlike.distributions._binary import EITHER, enumerated
@@ -32,6 +34,11 @@ class Categorical(Distribution):
         shape = self._param.size()
         self._num_events = shape[-1]
         super().__init__(shape[:-1], validate_args=validate_args)
+        if self._unchecked:
+            if probs is not None:
+                self._check_given(probs, lambda p: constraints.simplex.check(p / p.sum(-1, keepdims=True)).all())
+            else:
+                self._check_given(logits, lambda x: np.isfinite(x.max(-1)).all())
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> "Categorical":
         new = self._get_checked_instance(Categorical, _instance)

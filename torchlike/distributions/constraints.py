@@ -487,17 +487,29 @@ def holds(constraint: Constraint, value: Any) -> bool | None:
     """Whether all of `value` satisfies the constraint; None if it cannot be looked at now (see `readable`)."""
     if not readable(value):
         return None
-    if isinstance(value, TensorBase) and value.dtype.is_floating_point and str(value.dtype).split(".")[1] not in _HALF:
-        test = _MATRIX_TESTS.get(type(constraint))
-        if test is not None:
-            return bool(test(to_host(value)))
-    if isinstance(value, TensorBase) and not _needs_tensors(constraint):
+    if not isinstance(value, TensorBase):
+        return bool(constraint.check(value).all())
+    test = _MATRIX_TESTS.get(type(constraint))
+    if test is not None and value.dtype.is_floating_point and str(value.dtype).split(".")[1] not in _HALF:
+        return bool(test(to_host(value)))
+    check = constraint.__dict__.get("_on_host")
+    if check is None:
+        if _needs_tensors(constraint):
+            return bool(constraint.check(value).all())
         check = _host_check(constraint)
         if check is None:
             return None
-        with np.errstate(all="ignore"):
-            return bool(np.all(check(to_host(value))))
-    return bool(constraint.check(value).all())
+        if _has_no_bounds(constraint):
+            constraint._on_host = check  # type: ignore[attr-defined]
+    with np.errstate(all="ignore"):
+        return bool(np.logical_and.reduce(check(to_host(value)), None))
+
+
+def _has_no_bounds(constraint: Constraint) -> bool:
+    """Whether the constraint is one of those without bounds, which could be tensors, or independent ones of it."""
+    while type(constraint) is _IndependentConstraint:
+        constraint = constraint.base_constraint
+    return type(constraint) in _SHARED_OPERATORS
 
 
 dependent = _Dependent()

@@ -1,11 +1,14 @@
 """The base class of distributions."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 import torchlike as torch
 from torchlike.distributions import constraints
-from torchlike.distributions.utils import lazy_property
+from torchlike.distributions.utils import lazy_property, readable, to_host
 from torchlike.types import _size
 
 __all__ = ["Distribution"]
@@ -81,6 +84,17 @@ class Distribution:
         waiting, self._unchecked = self._unchecked, ()
         for item in waiting:
             self._check_parameter(*item)
+
+    def _check_given(self, given: Any, fine: Callable[[Any], Any]) -> None:
+        """Parameters that wait for others' sake, but come of an argument whose data is known: check them now unless
+        fine(array) says that they will pass."""
+        if self._unchecked and readable(given):
+            with np.errstate(all="ignore"):
+                if fine(to_host(given)):
+                    return
+            for _, _, value in self._unchecked:
+                to_host(value)
+            self._check_rest()
 
     def _drawn(self, sample: Any, like: Any = None) -> Any:
         """A sample for whose sake parameters were read; on the device of `like`."""

@@ -57,7 +57,7 @@ class Adafactor(KernelOptimizer):
 
     ValueError: values out of range."""
 
-    _op = StepOp(update, "adafactor", pairs=False)
+    _op = StepOp(update, "adafactor", pairs=False, elementwise=False)
     _sparse_error = "Adafactor does not support sparse gradients"
     _group_defaults = {"foreach": None}
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from torchlike._src.autograd.grad_mode import MODE
 from torchlike._src.core.aval import aval
@@ -124,6 +125,10 @@ def _to_complex(x: Any) -> Any:
     return x[..., 0] + 1j * x[..., 1]
 
 
+SMALL = 2048
+"""Elements of a parameter that is updated together with others: launching a loop of its own costs as much as these."""
+
+
 class StepOp(RawOp):
     """`update` of all the parameters of a group.
 
@@ -131,10 +136,12 @@ class StepOp(RawOp):
     Results: sets of scalars, params, tensors, (unscaled grads): each like the operand that it replaces.
     static: (numbers, params, scalars per set, tensors per param, which set belongs to each param, scaling, flags)."""
 
-    def __init__(self, update: Callable, name: str, *, pairs: bool = True) -> None:
-        """pairs: complex arrays reach `update` as real ones with a last dim of two."""
+    def __init__(self, update: Callable, name: str, *, pairs: bool = True, elementwise: bool = True) -> None:
+        """pairs: complex arrays reach `update` as real ones with a last dim of two. elementwise: each element of a
+        parameter is updated from its own gradient and state, so that small parameters may be updated as one array."""
         super().__init__(update, name)
         self.pairs = pairs
+        self.elementwise = elementwise
 
     def _positions(self, static: tuple) -> tuple[int, int, int, int, int]:
         """Where scalings, scalars, params, grads and tensors begin."""
@@ -150,6 +157,25 @@ class StepOp(RawOp):
         grads = specs[d:e] if static[5][0] else ()
         return (*specs[b:c], *specs[c:d], *specs[e:], *grads)
 
+    def replaces(self, static: tuple) -> tuple[int, ...]:
+        """The operand that each result takes the place of."""
+        _, b, c, d, e = self._positions(static)
+        count, per_param = static[1], static[3]
+        grads = range(d, e) if static[5][0] else ()
+        return (*range(b, d), *range(e, e + count * per_param), *grads)
+
+    def _together(self, rows: list, sets: list) -> list[list[int]]:
+        """The parameters, those together whose update is one computation: small ones alike in dtypes and scalars."""
+        if not self.elementwise:
+            return [[k] for k in range(len(rows))]
+        groups: dict = {}
+        for k, row in enumerate(rows):
+            p = row[0]
+            small = p.size <= SMALL and not jnp.iscomplexobj(p) and all(x.shape == p.shape for x in row)
+            key = (sets[k], *[x.dtype for x in row]) if small else k
+            groups.setdefault(key, []).append(k)
+        return list(groups.values())
+
     def execute(self, static: tuple, specs: tuple, arrays: Sequence) -> tuple:
         _, count, per_set, per_param, which, (has_scale, has_inf), flags = static
         options = dict(flags)
@@ -163,16 +189,22 @@ class StepOp(RawOp):
         new_params: list = []
         new_grads: list = []
         new_tensors: list[list] = [[] for _ in range(per_param)]
+        rows = []  # parameter, gradient, tensors
         for k in range(count):
             p, g = arrays[c + k], arrays[d + k]
             if scale is not None:
                 g = (g / scale.astype(_wide(g))).astype(g.dtype)
                 new_grads.append(g)
-            tensors = [arrays[e + j * count + k] for j in range(per_param)]
-            first = (which[k] if which else 0) * per_set
+            rows.append([p, g, *[arrays[e + j * count + k] for j in range(per_param)]])
+        updated: list = [None] * count
+        sets = list(which) if which else [0] * count
+        for members in self._together(rows, sets):
+            first = sets[members[0]] * per_set
             own = tuple(scalars[first : first + per_set])
-            is_complex = self.pairs and jnp.iscomplexobj(p)
-            given = [p, g, *tensors]
+            given = rows[members[0]]
+            if len(members) > 1:
+                given = [jnp.concatenate([x.reshape(-1) for x in row]) for row in zip(*[rows[k] for k in members])]
+            is_complex = self.pairs and jnp.iscomplexobj(given[0])
             if is_complex:
                 given = [_to_real(x) for x in given]
             own_new, *outs = self.fn(numbers, own, *given, **options)
@@ -180,6 +212,16 @@ class StepOp(RawOp):
                 outs = [_to_complex(x) for x in outs]
             for j, (x, old) in enumerate(zip(own_new, scalars[first : first + per_set], strict=True)):
                 new_scalars[first + j] = x.astype(old.dtype)
+            if len(members) == 1:
+                updated[members[0]] = outs
+                continue
+            outs = lax.optimization_barrier(outs)  # one loop for each, not one for each parameter
+            at = 0
+            for k in members:
+                p = rows[k][0]
+                updated[k] = [x[at : at + p.size].reshape(p.shape) for x in outs]
+                at += p.size
+        for (p, _, *tensors), outs in zip(rows, updated, strict=True):
             for x, old, into in zip(outs, [p, *tensors], [new_params, *new_tensors], strict=True):
                 into.append(x.astype(old.dtype))
         results = [*new_scalars, *new_params, *(x for column in new_tensors for x in column)]

@@ -61,7 +61,7 @@ class Muon(KernelOptimizer):
 
     ValueError: values out of range, parameters that are not matrices."""
 
-    _op = StepOp(update, "muon", pairs=False)
+    _op = StepOp(update, "muon", pairs=False, elementwise=False)
     _scalars = ()
     _sparse_error = "Muon does not support sparse gradients"
 

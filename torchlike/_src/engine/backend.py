@@ -22,22 +22,25 @@ CPU_OPTIONS: dict[str, Any] = {
 }
 
 
-FREED_BYTES = 256 << 20
+FREED_BYTES = 1 << 30
 
 
 def keep_freed_memory() -> None:
     """Let glibc keep blocks of up to FREED_BYTES for the next step. XLA takes a program's temporary buffers from malloc
     in every launch; fetched from the system and zeroed each time, they cost a convolutional network a tenth of its
-    step. At most FREED_BYTES at the end of the heap stay unused. TORCHLIKE_MALLOC=system leaves malloc as it is."""
+    step. At most FREED_BYTES at the end of the heap stay unused. New threads share the main heap, because glibc's heaps
+    of threads end at 64 MB: XLA launches large programs from a thread of its own. TORCHLIKE_MALLOC=system leaves malloc
+    as it is."""
     if not sys.platform.startswith("linux") or os.environ.get("TORCHLIKE_MALLOC") == "system":
         return
-    if any(name.startswith(("MALLOC_MMAP_", "MALLOC_TRIM_")) for name in os.environ):
+    if any(name.startswith(("MALLOC_ARENA_", "MALLOC_MMAP_", "MALLOC_TRIM_")) for name in os.environ):
         return  # the user has chosen
     with contextlib.suppress(OSError, AttributeError):  # another C library
         import ctypes
 
         mallopt = ctypes.CDLL(None).mallopt
-        mmap_threshold, trim_threshold = -3, -1
+        mmap_threshold, trim_threshold, arena_max = -3, -1, -8
+        mallopt(arena_max, 1)
         mallopt(mmap_threshold, FREED_BYTES)
         mallopt(trim_threshold, FREED_BYTES)
 

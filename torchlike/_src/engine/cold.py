@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import jax
@@ -31,40 +32,45 @@ def run(
             plan.host.clear()
         schedule = plan.host[live] = _schedule(plan, live)
     stats.COUNTS["host_runs"] += 1
-    values: dict[int, Any] = {}
-    packs = {"f": floats, "i": ints, "b": ints, "c": complexes}
+    steps, bools, results = schedule
+    # One list for everything that an operation may take: results, leaves, numbers.
+    values: list[Any] = [None] * plan.node.values
+    values += [a if type(a) is np.ndarray else np.asarray(a) for a in leaves]
+    if floats:
+        values += [np.array(x, np.float64) for x in floats]
+    if ints:
+        values += [np.array(x, np.bool_ if k in bools else np.int64) for k, x in enumerate(ints)]
+    if complexes:
+        values += [np.array(x, np.complex128) for x in complexes]
     failed = None
     with np.errstate(all="ignore"):
-        for kernel, refs, first, drop in schedule:
-            arrays = []
-            for kind, k in refs:
-                if kind == "v":
-                    arrays.append(values[k])
-                elif kind == "l":
-                    a = leaves[k]
-                    arrays.append(a if type(a) is np.ndarray else np.asarray(a))
-                else:
-                    arrays.append(np.array(packs[kind][k], NUMBER_DTYPES[kind]))
-            if type(kernel) is checks.Condition:
-                codes = run_kernel(kernel.codes, arrays)[0]
-                if failed is None and (codes != checks.FINE).any():
-                    failed = checks.failure(plan, [kernel], codes)
-            else:
-                for k, o in enumerate(run_kernel(kernel, arrays), first):
-                    values[k] = o
+        for function, take, first, count, drop, condition in steps:
+            outs = function(*take(values))
+            if count == 1:
+                values[first] = outs[0]
+            elif condition is None:
+                values[first : first + count] = outs
+            elif failed is None and outs[0].tobytes() != condition[1]:
+                failed = checks.failure(plan, [condition[0]], outs[0])
             for k in drop:
-                values.pop(k, None)
-    return [values[k] for k in live], failed
+                values[k] = None
+    return [values[k] for k in results], failed
 
 
-def _schedule(plan: Any, live: tuple[int, ...]) -> list:
+def _schedule(plan: Any, live: tuple[int, ...]) -> tuple[list, set[int], tuple[int, ...]]:
+    """((function, what it takes of the list of values, first result, number of results, what nothing needs after it,
+    (condition, its codes if all is fine) or None), ...), the integers that are bools, and the live results' places."""
     entries = plan.needed(live)
     # A check runs just before its operation.
-    steps = [(c.first, 0, c, c.refs, 0) for c in checks.conditions(plan, entries)]
-    steps += [(e.first, 1, e.kernel, e.refs, len(e.kernel.outs)) for e in entries]
+    steps: list = [(c.first, 0, c.codes, c.refs, 0, (c, checks.fine([c]))) for c in checks.conditions(plan, entries)]
+    steps += [(e.first, 1, e.kernel, e.refs, len(e.kernel.outs), None) for e in entries]
     steps.sort(key=lambda step: step[:2])
+    leaves = plan.node.values
+    floats = leaves + len(plan.leaf_specs)
+    ints = floats + plan.floats
+    base = {"v": 0, "l": leaves, "f": floats, "i": ints, "b": ints, "c": ints + plan.ints}
     last: dict[int, int] = {}
-    for i, (first, _, _, refs, count) in enumerate(steps):
+    for i, (first, _, _, refs, count, _) in enumerate(steps):
         for kind, k in refs:
             if kind == "v":
                 last[k] = i
@@ -75,15 +81,27 @@ def _schedule(plan: Any, live: tuple[int, ...]) -> list:
     for k, i in last.items():
         if k not in keep:
             drops[i].append(k)
-    return [(kernel, refs, first, tuple(d)) for (first, _, kernel, refs, _), d in zip(steps, drops, strict=True)]
+    made = [
+        (function_of(kernel), taker([base[kind] + k for kind, k in refs]), first, count, tuple(drop), condition)
+        for (first, _, kernel, refs, count, condition), drop in zip(steps, drops, strict=True)
+    ]
+    bools = {k for e in plan.entries for kind, k in e.refs if kind == "b"}
+    return made, bools, live
 
 
-def run_kernel(kernel: Any, arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
-    """One operation on NumPy arrays."""
+def taker(places: list[int]) -> Callable[[list], Sequence]:
+    """A function, in C, from a list to its items at these places."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return itemgetter(slice(places[0], places[0] + 1) if places else slice(0, 0))
+
+
+def function_of(kernel: Any) -> Callable[..., Sequence[np.ndarray]]:
+    """One operation on NumPy arrays of exactly its operands' shapes and dtypes."""
     host = kernel.cache.get("host")
     if host is None:
         host = kernel.cache["host"] = _host_function(kernel)
-    return host(*arrays)
+    return host
 
 
 def struct(spec: Any) -> jax.ShapeDtypeStruct:
@@ -95,30 +113,40 @@ def struct(spec: Any) -> jax.ShapeDtypeStruct:
 def cost(plan: Any, live: tuple[int, ...]) -> float:
     """About how many seconds the host tier takes for these results: a count of operations, elements and multiplications
     (never a measurement, so that the same script takes the same decisions each time)."""
-    total = 0.0
-    for kernel in {id(e.kernel): e.kernel for e in plan.needed(live)}.values():
-        if "host" not in kernel.cache:
-            kernel.cache["host"] = _host_function(kernel)
-    for e in plan.needed(live):
-        total += e.kernel.cache.get("seconds", 1e-4)
-    return total
+    kernels = [e.kernel for e in plan.needed(live)]
+    for kernel in set(kernels):
+        function_of(kernel)  # knows what it takes
+    return sum([kernel.cache["seconds"] for kernel in kernels])
 
 
-HOST_CALL = 1.5e-6
-HOST_ELEMENT = 1.5e-9
-HOST_MULTIPLICATION = 0.1e-9
+XLA_CALL = 1e-4
+WHILE_ROUNDS = 100
+HOST_KERNEL = 1e-6
+HOST_CALL = 0.8e-6
+HOST_ELEMENT = 0.5e-9
+HOST_MULTIPLICATION = 0.06e-9
+SLOW = {
+    "bessel_i0e": 40, "bessel_i1e": 40, "cumlogsumexp": 30, "digamma": 10, "erf_inv": 10, "igamma": 60, "igammac": 60,
+    "lgamma": 10, "polygamma": 200, "sort": 40, "top_k": 10, "zeta": 200,
+}  # fmt: skip
+"""Primitives whose elements take longer, and how many times."""
 
 
-def estimate(jaxpr: Any) -> float:
-    """Seconds on the host tier of one kernel, from its jaxpr."""
-    seconds = 3e-6
+def estimate(jaxpr: Any) -> tuple[float, float]:
+    """(calls of NumPy, seconds for their elements) of one kernel on the host tier, from its jaxpr."""
+    calls = seconds = 0.0
     for eqn in jaxpr.eqns:
         inner = [p for p in eqn.params.values() if hasattr(p, "jaxpr")]
-        repeat = eqn.params.get("length", 1) if eqn.primitive.name == "scan" else 1
-        for p in inner:
-            seconds += repeat * estimate(p.jaxpr)
+        if inner:
+            repeat = {"scan": eqn.params.get("length", 1), "while": WHILE_ROUNDS}.get(eqn.primitive.name, 1)
+            for p in inner:
+                more = estimate(p.jaxpr)
+                calls += repeat * more[0]
+                seconds += repeat * more[1]
+            continue
         size = sum(math.prod(v.aval.shape) for v in (*eqn.outvars, *eqn.invars) if hasattr(v.aval, "shape"))
-        seconds += HOST_CALL + HOST_ELEMENT * size
+        calls += 1
+        seconds += HOST_ELEMENT * size * SLOW.get(eqn.primitive.name, 1)
         if eqn.primitive.name == "dot_general":
             (contract, _), _ = eqn.params["dimension_numbers"]
             lhs = eqn.invars[0].aval.shape
@@ -129,7 +157,13 @@ def estimate(jaxpr: Any) -> float:
             features = eqn.invars[1].aval.shape[eqn.params["dimension_numbers"].rhs_spec[0]]
             work = math.prod(out) * rhs / max(features, 1)
             seconds += 3 * HOST_MULTIPLICATION * work + HOST_ELEMENT * work / 8
-    return seconds
+    return calls, seconds
+
+
+def _loops(jaxpr: Any) -> bool:
+    """Whether the jaxpr has a loop, also within others that it calls."""
+    inner = [p.jaxpr for e in jaxpr.eqns for p in e.params.values() if hasattr(p, "jaxpr")]
+    return any(e.primitive.name in ("scan", "while") for e in jaxpr.eqns) or any(_loops(j) for j in inner)
 
 
 def _host_function(kernel: Any) -> Any:
@@ -147,9 +181,14 @@ def _host_function(kernel: Any) -> Any:
     from torchlike._src.engine.host import HostUnsupported, compile_host
 
     jaxpr = trace(kernel, [struct(s) for s in kernel.specs])
-    kernel.cache["seconds"] = estimate(jaxpr.jaxpr)
+    calls, work = estimate(jaxpr.jaxpr)
+    kernel.cache["seconds"] = HOST_KERNEL + calls * HOST_CALL + work
     try:
         found = compile_host(jaxpr)
+        # Fewer where equal ones have been merged; a loop is one.
+        lines = found.source.count("\n")  # type: ignore[attr-defined]
+        if lines < calls and not _loops(jaxpr.jaxpr):
+            kernel.cache["seconds"] = HOST_KERNEL + lines * HOST_CALL + work
         if key is not None and _mentions_no_shape(found):
             if len(_shared) >= MAX_SHARED:
                 _shared.clear()
@@ -161,6 +200,7 @@ def _host_function(kernel: Any) -> Any:
                 f"{kernel.op.name} in a forked worker process: it needs {lacking}, which only XLA has; use "
                 "multiprocessing_context='spawn', or compute it in the main process"
             ) from lacking
+    kernel.cache["seconds"] += XLA_CALL
     return _xla_function(kernel)
 
 
@@ -205,7 +245,12 @@ def _mentions_no_shape(function: Any) -> bool:
 def _rough_estimate(kernel: Any) -> float:
     """As `estimate`, from the operands alone."""
     sizes = [s.numel for s in (*kernel.specs, *kernel.outs) if type(s) is Aval]
-    return 2 * HOST_CALL + 2 * HOST_ELEMENT * sum(sizes) + HOST_MULTIPLICATION * kernel.cache.get("multiplications", 0)
+    return (
+        HOST_KERNEL
+        + 2 * HOST_CALL
+        + HOST_ELEMENT * sum(sizes)
+        + HOST_MULTIPLICATION * kernel.cache.get("multiplications", 0)
+    )
 
 
 def _xla_function(kernel: Any) -> Any:

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from torchlike._src.engine import backend, checks, cold, flush, record
+from torchlike._src.engine.packs import Piece
 from torchlike._src.engine.values import Value
 
 
@@ -28,7 +29,7 @@ def run(op: Any, static: tuple, operands: Sequence) -> tuple[Any, list[Value]]:
     for x in operands:
         if type(x) is Value:
             a = x.array
-            if a is None:
+            if a is None or type(a) is Piece:
                 a = flush.value_array(x)
             if a is META_ARRAY:
                 return kernel, [Value(o, META_ARRAY) for o in kernel.outs]
@@ -37,7 +38,7 @@ def run(op: Any, static: tuple, operands: Sequence) -> tuple[Any, list[Value]]:
         else:
             arrays.append(np.asarray(x, cold.NUMBER_DTYPES[record.NUMBERS[type(x)]]))
     if not tracing and (found := checks.of_kernel(kernel)) is not None:
-        codes = cold.run_kernel(found[0], [np.asarray(arrays[k]) for k in found[1]])[0]
+        codes = cold.function_of(found[0])(*[np.asarray(arrays[k]) for k in found[1]])[0]
         if (error := checks.error_of(kernel, codes)) is not None:
             raise error
     if tracing:
@@ -45,7 +46,7 @@ def run(op: Any, static: tuple, operands: Sequence) -> tuple[Any, list[Value]]:
             outs = kernel(*arrays)
     elif flush.host_only or backend.platform() == "cpu":
         with np.errstate(all="ignore"):
-            outs = cold.run_kernel(kernel, [a if type(a) is np.ndarray else np.asarray(a) for a in arrays])
+            outs = cold.function_of(kernel)(*[a if type(a) is np.ndarray else np.asarray(a) for a in arrays])
     else:
         compiled = kernel.cache.get("jit")
         if compiled is None:

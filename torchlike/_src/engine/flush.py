@@ -3,7 +3,8 @@
 When a trace is worth compiling is decided by counts and sizes, never by timing, so that two runs of a script give
 the same bits:
 - on an accelerator, always;
-- a tiny trace whose inputs all lie in host memory, never: NumPy finishes before a launch would begin;
+- a tiny trace, never: NumPy finishes before a launch would begin. Unless its inputs may still be under way, and nobody
+  waits for it;
 - a trace that runs twice in a row where such traces run (the same first and last user line), at once: this is a loop.
   Where many different traces run (lengths that vary), only a longer streak counts as one;
 - one that comes back now and then, once its runs on the host tier have cost about what a compilation costs.
@@ -16,11 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from torchlike._src.engine import backend, checks, cold, program, record, report, stats
+from torchlike._src.engine import backend, checks, cold, packs, program, record, report, stats
+from torchlike._src.engine.packs import Pack, Piece
 from torchlike._src.engine.values import UNREFERENCED, Trace, TreeNode, Value, refcounts
 
-TINY_OPERATIONS = 4
-TINY_ELEMENTS = 4096
+LAUNCH_SECONDS, LAUNCH_ARRAY_SECONDS = 80e-6, 2.5e-6
+"""What launching a program costs on a CPU: itself, and for each array that goes in or comes out."""
+TINY_ELEMENTS = 32_768
+"""In all operands and results together: up to here it is calls that the host tier spends its time on."""
 MAX_NODES = 200_000
 
 _sites: dict = {}
@@ -79,22 +83,23 @@ def _program_for(trace: Trace, node: TreeNode, live: tuple[int, ...], reason: st
     """A compiled program that returns at least these results, compiled now if it is worth it; else None."""
     if host_only:
         return None
+    wanted = set(live) if node.programs else None
     for candidate in node.programs:
         if candidate.live == live:
             return candidate
-    wanted = set(live)
     for candidate in node.programs:
-        if wanted.issubset(candidate.live):
+        if wanted.issubset(candidate.live):  # type: ignore[union-attr]
             return candidate
     node.visits += 1
-    why = worth_compiling(trace, node, live)
+    why = worth_compiling(trace, node, live, reason)
     if why is None:
         return None
+    wanted = set(live)
     for candidate in node.programs:
         wanted |= set(candidate.live)  # one program for all the results that this path has ever had in use
     dead = tuple(k for k, n in enumerate(refcounts(trace.leaves)) if n <= UNREFERENCED)
     why += f"; flushed by {reason} at {record.user_line()}"
-    return program.compile_program(node, tuple(sorted(wanted)), dead, why)
+    return program.compile_program(node, tuple(sorted(wanted)), trace.leaves, dead, why)
 
 
 MAX_DIFFERENT = 64
@@ -127,6 +132,8 @@ class Site:
         return self.streak
 
 
+WAITING = frozenset({"a read", "one turn of a loop in backward()"})
+"""Reasons to flush after which the host soon waits for the results anyway."""
 LONG_COMPILE = 3.0
 STREAKS = {1: 2, 2: 2, 3: 3}
 MANY_DIFFERENT = 5
@@ -141,14 +148,19 @@ def host_seconds(node: TreeNode, live: tuple[int, ...]) -> float:
     return plan.host_seconds
 
 
-def worth_compiling(trace: Trace, node: TreeNode, live: tuple[int, ...]) -> str | None:
+def is_tiny(trace: Trace, node: TreeNode, live: tuple[int, ...], host: float) -> bool:
+    """Whether a launch alone takes longer than the whole trace on the host tier."""
+    launch = LAUNCH_SECONDS + LAUNCH_ARRAY_SECONDS * (len(trace.leaves) + len(live))
+    return host < launch and program.plan_of(node).numel <= TINY_ELEMENTS
+
+
+def worth_compiling(trace: Trace, node: TreeNode, live: tuple[int, ...], reason: str) -> str | None:
     """Why this trace should be compiled now, or None to run it on the host tier."""
     if backend.platform() != "cpu":
         return "programs always run compiled on an accelerator"
-    if (
-        node.depth <= TINY_OPERATIONS
-        and node.size + sum([v.aval.numel for v in trace.leaves]) <= TINY_ELEMENTS
-        and all(type(v.array) is np.ndarray for v in trace.leaves)
+    host = host_seconds(node, live)
+    if is_tiny(trace, node, live, host) and (
+        reason in WAITING or all([type(v.array) is np.ndarray for v in trace.leaves])  # noqa: C419 - HOT
     ):
         return None
     site = _sites.get((node.origin, node.line))
@@ -159,12 +171,12 @@ def worth_compiling(trace: Trace, node: TreeNode, live: tuple[int, ...]) -> str 
     streak = site.visit(node, live)
     compile_seconds = 0.25 + 0.006 * node.depth
     needed: float = STREAKS.get(len(site.different), MANY_DIFFERENT)
-    if streak >= needed and compile_seconds > LONG_COMPILE:
-        # Thousands of operations (a long sequence unrolled in Python) take a minute to compile: only if they go on.
-        needed = max(needed, compile_seconds / (10 * host_seconds(node, live)))
+    if streak >= needed and (compile_seconds > LONG_COMPILE or needed == MANY_DIFFERENT):
+        # Thousands of operations (a long sequence unrolled in Python) take a minute to compile: only if they go on. The
+        # same where they differ from round to round and a streak says little about the next.
+        needed = max(needed, compile_seconds / (10 * host))
     if streak >= needed:
         return "it ran again: a loop" if not node.programs else "other results than before stay in use"
-    host = host_seconds(node, live)
     if node.visits * host > 1.5 * compile_seconds:
         return f"{node.visits} runs of it cost more than compiling it"
     return None
@@ -179,9 +191,15 @@ def _launch(trace: Trace, ready: Any, live: tuple[int, ...]) -> None:
         args.append(np.array(trace.ints, np.int64))
     if trace.complexes:
         args.append(np.array(trace.complexes, np.complex128))
-    packs = len(args)
-    args += [v.array for v in leaves]
-    if not ready.donate:
+    first = len(args)
+    if ready.groups:
+        _take_packs(ready, leaves, args)
+        args += [leaves[k].array for k in ready.singles]
+    else:
+        args += [v.array for v in leaves]
+    if Piece in set(map(type, args)):
+        args = [a.part() if type(a) is Piece else a for a in args]
+    if not ready.consumes:
         stats.COUNTS["launches"] += 1
         _store(trace, ready, live, backend.call(ready.executable, args))
         return
@@ -190,8 +208,8 @@ def _launch(trace: Trace, ready: Any, live: tuple[int, ...]) -> None:
         array = leaves[k].array
         # Someone still reads this value or its array (4: the value, args, the name here, the call's own argument): the
         # program consumes a copy instead.
-        if counts[k] > UNREFERENCED or type(array) is np.ndarray or getrefcount(array) > 4:
-            args[packs + k] = backend.fresh_copy(array)
+        if counts[k] > UNREFERENCED or type(array) in COPIED or getrefcount(array) > 4:
+            args[first + ready.positions[k]] = backend.fresh_copy(args[first + ready.positions[k]])
             stats.COUNTS["copies"] += 1
     del counts
     with program.Quiet():
@@ -209,17 +227,39 @@ def _launch(trace: Trace, ready: Any, live: tuple[int, ...]) -> None:
             raise
 
 
+COPIED = {np.ndarray, Piece}
+"""Arrays that a program cannot consume."""
+
+
+def _take_packs(ready: Any, leaves: list[Value], args: list) -> None:
+    """Append the packs that the program takes. One that keeps being given something else is not used again."""
+    missed = False
+    for group in ready.groups:
+        array, there = group.take(leaves)
+        args.append(array)
+        missed = missed or not there
+    ready.misses = ready.misses + 1 if missed else 0
+    if ready.misses >= packs.MISSES:
+        program.give_up(ready)
+
+
 def _store(trace: Trace, ready: Any, live: tuple[int, ...], outs: list) -> None:
     values = trace.values
-    if ready.checks and len(outs) > len(ready.live):
+    count = len(ready.alone)
+    if ready.checks and len(outs) > count + len(ready.renewed):
         checks.PENDING.append(checks.Pending(outs.pop(), ready, trace, live))
     if ready.live == live:
-        for k, array in zip(live, outs, strict=True):
+        for k, array in zip(ready.alone, outs, strict=False):
             values[k].array = array
     else:
-        positions = ready.positions
-        for k in live:
-            values[k].array = outs[positions[k]]
+        wanted = set(live)
+        for k, array in zip(ready.alone, outs, strict=False):
+            if k in wanted:
+                values[k].array = array
+    for group, array in zip(ready.renewed, outs[count:], strict=True):
+        pack = Pack(array, group.layout)
+        for number, k in enumerate(group.results):
+            values[k].array = Piece(pack, number)
     trace.reset()
 
 
@@ -243,8 +283,8 @@ def _poison(trace: Trace, live: tuple[int, ...], error: Exception) -> None:
     trace.reset()
 
 
-def value_array(value: Value) -> Any:
-    """The value's array (NumPy or JAX), computing what it needs."""
+def _computed(value: Value) -> Any:
+    """The value's array, of any kind, computing what it needs."""
     if checks.PENDING and type(value.array) is not np.ndarray:
         checks.examine()
     if value.array is None:
@@ -258,11 +298,21 @@ def value_array(value: Value) -> Any:
     return value.array
 
 
+def value_array(value: Value) -> Any:
+    """The value's array (NumPy or JAX), computing what it needs."""
+    array = _computed(value)
+    if type(array) is Piece:  # its own memory from now on: callers may share it
+        array = value.array = np.array(array.host())
+    return array
+
+
 def host_array(value: Value) -> np.ndarray:
     """The value in host memory. Shared with the engine: do not write to it."""
     array = value.array
     if array is None or (checks.PENDING and type(array) is not np.ndarray):
-        array = value_array(value)
+        array = _computed(value)
+    if type(array) is Piece:
+        return array.host()
     return array if type(array) is np.ndarray else np.asarray(array)
 
 

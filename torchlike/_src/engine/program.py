@@ -16,8 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from torchlike._src.core.aval import Aval
-from torchlike._src.engine import backend, checks, report, stats
-from torchlike._src.engine.values import TreeNode
+from torchlike._src.engine import backend, checks, packs, report, stats
+from torchlike._src.engine.packs import Group
+from torchlike._src.engine.values import TreeNode, Value
 
 
 class Entry:
@@ -34,7 +35,9 @@ class Entry:
 class Plan:
     """The path to a tree node in executable form."""
 
-    __slots__ = ("complexes", "entries", "floats", "host", "host_seconds", "ints", "leaf_specs", "node", "numel")
+    __slots__ = (
+        "complexes", "entries", "floats", "host", "host_seconds", "ints", "leaf_specs", "node", "numel", "repacked",
+    )  # fmt: skip
 
     def __init__(self, node: TreeNode) -> None:
         self.node = node
@@ -42,6 +45,7 @@ class Plan:
         self.leaf_specs: list[Aval] = []
         self.host: dict = {}
         self.host_seconds: float | None = None
+        self.repacked = 0  # programs given up because their small arrays did not come in the expected packs
         floats = ints = complexes = 0
         for step in node.path():
             refs: list[tuple[str, int]] = []
@@ -83,12 +87,15 @@ def plan_of(node: TreeNode) -> Plan:
     return node.plan
 
 
-def build(plan: Plan, live: tuple[int, ...]) -> Any:
-    """The Python function of a program: (*packs of numbers, *leaves) -> list of live results, then of checks, if any.
+def build(plan: Plan, live: tuple[int, ...], groups: Sequence[Group] = ()) -> Any:
+    """The Python function of a program: (*packs of numbers, *packs of leaves, *other leaves) -> list of the live
+    results that go into no pack, new packs, and checks, if any.
 
-    A pack that would be empty is left out: even an empty argument costs a transfer."""
+    A pack of numbers that would be empty is left out: even an empty argument costs a transfer."""
     entries = plan.needed(live)
     conditions = checks.conditions(plan, entries)
+    singles = outside(len(plan.leaf_specs), groups)
+    packed = {k for g in groups for k in g.results}
     first_use = {(e.kernel, e.refs): e for e in entries}
     partners: dict[int, list] = {}  # id(forward entry) -> its pullback entries that want jax.vjp's residuals
     paired: dict[int, Entry] = {}
@@ -107,7 +114,8 @@ def build(plan: Plan, live: tuple[int, ...]) -> Any:
         floats: Any = next(given) if plan.floats else None
         ints: Any = next(given) if plan.ints else None
         complexes: Any = next(given) if plan.complexes else None
-        leaves = tuple(given)
+        leaves = {k: array for g in groups if g.leaves for k, array in g.split(next(given)).items()}
+        leaves |= zip(singles, given, strict=True)
         values: dict[int, Any] = {}
         pulls: dict[tuple, Any] = {}
 
@@ -147,38 +155,63 @@ def build(plan: Plan, live: tuple[int, ...]) -> Any:
                 outs = kernel(*arrays)
             for k, o in enumerate(outs):
                 values[e.first + k] = o
-        results = [values[k] for k in live]
+        results = [values[k] for k in live if k not in packed]
+        results += [g.join([values[k] for k in g.results]) for g in groups if g.results]
         return [*results, checks.collect(conditions, get)] if conditions else results
 
     return run
 
 
+def outside(count: int, groups: Sequence[Group]) -> tuple[int, ...]:
+    """The leaves, of `count`, that are in no pack."""
+    taken = {k for g in groups for k in g.leaves}
+    return tuple([k for k in range(count) if k not in taken])
+
+
 class Program:
-    """A compiled trace: which results it returns, which leaves it consumes, what is to be checked."""
+    """A compiled trace: which results it returns, which leaves it consumes, what is to be checked.
 
-    __slots__ = ("checks", "donate", "executable", "fine", "live", "plan", "positions", "record")
+    Its arguments are the packs of numbers, the packs of small leaves (`groups`) and the other leaves (`singles`); its
+    results those of `alone`, then those packs of `groups` that have results, then checks."""
 
-    def __init__(self, plan: Plan, executable: Any, live: tuple[int, ...], donate: tuple[int, ...]) -> None:
+    __slots__ = (
+        "alone", "checks", "consumes", "donate", "executable", "fine", "groups", "live", "misses", "plan", "positions",
+        "renewed", "singles",
+    )  # fmt: skip
+
+    def __init__(
+        self, plan: Plan, executable: Any, live: tuple[int, ...], donate: tuple[int, ...], groups: tuple[Group, ...]
+    ) -> None:
         self.plan = plan
         self.checks = checks.conditions(plan, plan.needed(live))
         self.fine = checks.fine(self.checks)
         self.executable = executable
         self.live = live
         self.donate = donate
-        self.positions = {k: i for i, k in enumerate(live)}
+        self.groups = [g for g in groups if g.leaves]
+        self.singles = outside(len(plan.leaf_specs), groups)
+        self.positions = {k: len(self.groups) + i for i, k in enumerate(self.singles)}
+        self.renewed = [g for g in groups if g.results]
+        packed = {k for g in groups for k in g.results}
+        self.alone = [k for k in live if k not in packed]
+        self.consumes = bool(donate) or any(g.results for g in self.groups)
+        self.misses = 0
 
 
-def compile_program(node: TreeNode, live: tuple[int, ...], dead: tuple[int, ...], reason: str) -> Program:
+def compile_program(
+    node: TreeNode, live: tuple[int, ...], leaves: Sequence[Value], dead: tuple[int, ...], reason: str
+) -> Program:
     """Compile (or load from the disk cache) the program of a path for these live results. `dead` are the leaves that
-    nothing refers to any more: those that fit a result are donated."""
+    nothing refers to any more: those that fit a result are donated, small ones in packs."""
     plan = plan_of(node)
-    donate = donations(plan, live, dead)
+    groups = packs.groups_for(plan, live, leaves, dead)
+    donate = donations(plan, live, dead, groups)
     began = time.perf_counter()
-    key = disk_key(plan, live, donate)
+    key = disk_key(plan, live, donate, groups)
     executable = load(key)
     loaded = executable is not None
     if not loaded:
-        run = build(plan, live)
+        run = build(plan, live, groups)
         args: list[Any] = [
             jax.ShapeDtypeStruct((count,), kind)
             for count, kind in (
@@ -188,11 +221,18 @@ def compile_program(node: TreeNode, live: tuple[int, ...], dead: tuple[int, ...]
             )
             if count
         ]
-        packs = len(args)
-        args += [jax.ShapeDtypeStruct(a.shape, a.dtype.np) for a in plan.leaf_specs]
-        donated = tuple(packs + k for k in donate)
+        donated = []
+        for g in groups:
+            if g.leaves:
+                if g.results:
+                    donated.append(len(args))
+                args.append(jax.ShapeDtypeStruct((g.layout.size,), g.layout.dtype))
+        for k in outside(len(plan.leaf_specs), groups):
+            if k in donate:
+                donated.append(len(args))
+            args.append(jax.ShapeDtypeStruct(plan.leaf_specs[k].shape, plan.leaf_specs[k].dtype.np))
         with jax.enable_x64(True), backend.matmul_precision():
-            lowered = jax.jit(run, donate_argnums=donated, keep_unused=True).lower(*args)
+            lowered = jax.jit(run, donate_argnums=tuple(donated), keep_unused=True).lower(*args)
             traced = time.perf_counter()
             executable = backend.compile_lowered(lowered)
         stats.COUNTS["trace_seconds"] += traced - began
@@ -202,7 +242,7 @@ def compile_program(node: TreeNode, live: tuple[int, ...], dead: tuple[int, ...]
         stats.COUNTS["disk_hits"] += 1
     took = time.perf_counter() - began
     stats.COUNTS["compile_seconds"] += took
-    program = Program(plan, executable, live, donate)
+    program = Program(plan, executable, live, donate, groups)
     PROGRAMS[program] = node
     node.programs.append(program)
     if len(node.programs) > 8:
@@ -213,16 +253,22 @@ def compile_program(node: TreeNode, live: tuple[int, ...], dead: tuple[int, ...]
     return program
 
 
-def donations(plan: Plan, live: tuple[int, ...], dead: tuple[int, ...]) -> tuple[int, ...]:
-    """The dead leaves whose buffer some result can take over."""
+def donations(
+    plan: Plan, live: tuple[int, ...], dead: tuple[int, ...], groups: Sequence[Group] = ()
+) -> tuple[int, ...]:
+    """The dead leaves, but for those in packs, whose buffer some result can take over."""
     if not dead:
         return ()
+    dead = tuple(sorted(set(dead).intersection(outside(len(plan.leaf_specs), groups))))
+    packed = {k for g in groups for k in g.results}
     room: dict = {}
     outs: dict[int, Aval] = {}
     for e in plan.entries:
         for k, a in enumerate(e.kernel.outs):
             outs[e.first + k] = a
     for k in live:
+        if k in packed:
+            continue
         a = outs[k]
         room[a] = room.get(a, 0) + 1
     chosen = []
@@ -232,6 +278,14 @@ def donations(plan: Plan, live: tuple[int, ...], dead: tuple[int, ...]) -> tuple
             room[a] -= 1
             chosen.append(k)
     return tuple(chosen)
+
+
+def give_up(program: Program) -> None:
+    """Do not use a program again: what it is given does not come in the packs that it takes."""
+    node = PROGRAMS.pop(program, None)
+    program.plan.repacked += 1
+    if node is not None:
+        node.programs = [p for p in node.programs if p is not program]
 
 
 PROGRAMS: dict[Program, TreeNode] = {}
@@ -327,11 +381,11 @@ def cpu_flags() -> str:
         return platform.processor()
 
 
-def disk_key(plan: Plan, live: tuple, donate: tuple) -> str | None:
+def disk_key(plan: Plan, live: tuple, donate: tuple, groups: Sequence[Group]) -> str | None:
     """A name for the program, from the whole recorded path; None if it cannot be named across processes."""
     if cache_folder() is None:
         return None
-    parts = [repr((live, donate, backend.settings()))]
+    parts = [repr((live, donate, [g.words() for g in groups], backend.settings()))]
     for e in plan.entries:
         named = describe(e.kernel)
         if named is None:

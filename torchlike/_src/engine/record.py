@@ -271,9 +271,17 @@ PACKAGE = (__name__.split(".", 1)[0] + ".", "torch.")
 """How the names of our own modules begin; the public ones go by PyTorch's while the alias is installed."""
 
 
+_ours: dict[str, bool] = {}
+"""Module name -> whether it is one of our own."""
+
+
 def is_ours(frame: FrameType) -> bool:
     """Whether a frame runs this package's code, generated functions included."""
-    return (frame.f_globals.get("__name__", "") + ".").startswith(PACKAGE)
+    name = frame.f_globals.get("__name__", "")
+    found = _ours.get(name)
+    if found is None:
+        found = _ours[name] = (name + ".").startswith(PACKAGE)
+    return found
 
 
 def user_line() -> str:

@@ -9,6 +9,7 @@ from jax import lax
 
 from torchlike._src.core.aval import Aval, aval
 from torchlike._src.core.errors import shape_text
+from torchlike._src.ops.convolution_cpu import first, last
 from torchlike._src.ops.declare import Promote, T, op
 from torchlike._src.ops.pooling import INT64, MAX_SLICES, ntuple
 
@@ -101,17 +102,21 @@ def _check_adaptive(a: Aval, output_size: Any, n: int, kind: str) -> None:
 
 
 def _adaptive_avg(x: Any, output_size: Any, n: int) -> Any:
-    lead = x.ndim - n
-    for k, out in enumerate(adaptive_sizes(x.shape, output_size, n)):
-        x = _adaptive_mean_dim(x, lead + k, out)
-    return x
+    sizes = adaptive_sizes(x.shape, output_size, n)
+    batched = x.ndim == n + 2  # then channels-last, as convolutions have it on CPU
+    x = last(x) if batched else x
+    for k, out in enumerate(sizes):
+        x = _adaptive_mean_dim(x, 1 + k, out)
+    return first(x) if batched else x
 
 
 def _adaptive_avg_grad(g: Any, input_aval: Aval, n: int) -> Any:
-    lead = g.ndim - n
-    for k in range(n):
-        g = _adaptive_mean_dim_grad(g, lead + k, input_aval.shape[lead + k])
-    return g
+    batched = g.ndim == n + 2
+    sizes = input_aval.shape[g.ndim - n :]
+    g = last(g) if batched else g
+    for k, size in enumerate(sizes):
+        g = _adaptive_mean_dim_grad(g, 1 + k, size)
+    return first(g) if batched else g
 
 
 def _adaptive_avg_op(n: int) -> dict:

@@ -1,9 +1,8 @@
 """Convolutions, transposed convolutions, unfold and fold.
 
 Three linear maps carry everything: `forward`, its transpose in the input (`input_gradient`, which is also a
-transposed convolution) and its transpose in the weight (`weight_gradient`). Each has formulations for shapes where
-XLA's own convolution is slow on CPU: very few input channels (patches and one product), 1x1 kernels (a product),
-one channel per group (shifted multiples).
+transposed convolution) and its transpose in the weight (`weight_gradient`). On CPU they are formulated by shape, see
+`convolution_cpu`; here is what all platforms share, and one channel per group as shifted multiples.
 """
 
 import itertools
@@ -16,9 +15,11 @@ from jax import lax
 
 from torchlike._src.core.aval import Aval
 from torchlike._src.core.errors import shape_text
+from torchlike._src.ops import convolution_cpu as cpu
 from torchlike._src.ops.build_target import on_cpu
 from torchlike._src.ops.declare import TO, T, op
 from torchlike._src.ops.matmul import HALF, barrier, conj
+from torchlike._src.ops.normalization import channel_sum
 
 
 class Config(NamedTuple):
@@ -62,18 +63,12 @@ def xla_conv(x: Any, w: Any, c: Config) -> Any:
 
 
 def kind(w_shape: tuple, c: Config) -> str:
-    """Which formulation serves a weight of this shape."""
-    taps = math.prod(w_shape[2:])
+    """Which formulation serves a weight of this shape: "xla", "cpu" or "depthwise"."""
     if not on_cpu():
         return "xla"
-    if c.groups == 1:
-        if taps == 1:
-            return "pointwise"
-        if w_shape[1] <= 4 and w_shape[1] * taps <= 64:
-            return "patches"
-    elif w_shape[1] == 1 and w_shape[0] == c.groups and taps <= 32:
+    if c.groups > 1 and w_shape[1] == 1 and w_shape[0] == c.groups and math.prod(w_shape[2:]) <= 32:
         return "depthwise"
-    return "xla"
+    return "cpu"
 
 
 def pad_input(x: Any, c: Config) -> Any:
@@ -128,12 +123,6 @@ def patches_transpose(d: Any, shape: tuple, kernel: tuple, out: tuple, c: Config
     return unpad_input(total, shape[2:], c)
 
 
-def _batch_product(w2: Any, x3: Any) -> Any:
-    """(O, K), (N, K, L) -> (N, O, L)."""
-    wb = jnp.broadcast_to(w2[None], (x3.shape[0], *w2.shape))
-    return lax.dot_general(wb, x3, (((2,), (1,)), ((0,), (0,))))
-
-
 def fit_output(g: Any, shape: tuple, kernel: tuple, c: Config) -> Any:
     """g with as many positions as the convolution of an input of `shape` has: a transposed convolution whose output
     padding exceeds its stride has fewer, the rest meets nothing."""
@@ -153,10 +142,8 @@ def forward(x: Any, w: Any, c: Config, bias: Any = None) -> Any:
     dtype = x.dtype
     x, w = wide(x), wide(w)
     k = kind(w.shape, c)
-    if k == "pointwise" or k == "patches":
-        columns = shifted(pad_input(x, c), (0,) * len(kernel), out, c) if k == "pointwise" else None
-        columns = patches(x, kernel, out, c) if columns is None else columns.reshape(*x.shape[:2], -1)
-        y = _batch_product(w.reshape(w.shape[0], -1), columns).reshape(x.shape[0], w.shape[0], *out)
+    if k == "cpu":
+        y = cpu.first(cpu.forward(barrier(cpu.last(x)), w, c, out))
     elif k == "depthwise":
         padded, y = pad_input(x, c), None
         for at in taps_of(kernel):
@@ -185,18 +172,13 @@ def input_gradient(g: Any, w: Any, shape: tuple, c: Config) -> Any:
         return jnp.zeros(shape, g.dtype)
     dtype = g.dtype
     g = fit_output(g, shape, kernel, c)
-    out = g.shape[2:]
     g, w = wide(g), wide(w)
     k = kind(w.shape, c)
+    g = g if k == "cpu" else barrier(g)
     if g.dtype.kind in "iu":  # JAX transposes no linear map of integers
         d = _grouped_columns(g, w, shape, c)
-    elif k == "pointwise":
-        d = _batch_product(w.reshape(w.shape[0], -1).T, g.reshape(*g.shape[:2], -1))
-        d = unshifted(d.reshape(*shape[:2], *out), (0,) * len(kernel), kernel, c)
-        d = unpad_input(d, shape[2:], c)
-    elif k == "patches":
-        columns = _batch_product(w.reshape(w.shape[0], -1).T, g.reshape(*g.shape[:2], -1))
-        d = patches_transpose(barrier(columns), shape, kernel, out, c)
+    elif k == "cpu":
+        d = cpu.first(cpu.input_gradient(barrier(cpu.last(g)), w, shape[2:], c))
     elif k == "depthwise":
         d = None
         for at in taps_of(kernel):
@@ -233,9 +215,9 @@ def weight_gradient(g: Any, x: Any, shape: tuple, c: Config) -> Any:
     out = g.shape[2:]
     g, x = wide(g), wide(x)
     k = kind(shape, c)
-    if k == "pointwise":
-        columns = shifted(pad_input(x, c), (0,) * len(kernel), out, c).reshape(*x.shape[:2], -1)
-        d = lax.dot_general(g.reshape(*g.shape[:2], -1), columns, (((0, 2), (0, 2)), ((), ()))).reshape(shape)
+    g = g if k == "cpu" else barrier(g)
+    if k == "cpu":
+        d = cpu.weight_gradient(barrier(cpu.last(g)), barrier(cpu.last(x)), shape, c)
     elif k == "depthwise":
         padded = pad_input(x, c)
         axes = (0, *range(2, x.ndim))
@@ -399,7 +381,7 @@ def _grad_input(g, weight, input_aval, stride, padding, dilation, groups):
     unbatched = input_aval.ndim == weight.ndim - 1
     shape = (1, *input_aval.shape) if unbatched else input_aval.shape
     c = config(weight.shape[2:], stride, padding, dilation, groups)
-    d = input_gradient(barrier(g[None] if unbatched else g), conj(weight), shape, c)
+    d = input_gradient(g[None] if unbatched else g, conj(weight), shape, c)
     return d[0] if unbatched else d
 
 
@@ -407,13 +389,12 @@ def _grad_weight(g, input, weight_aval, stride, padding, dilation, groups):
     unbatched = input.ndim == weight_aval.ndim - 1
     c = config(weight_aval.shape[2:], stride, padding, dilation, groups)
     g, x = (g[None], input[None]) if unbatched else (g, input)
-    return weight_gradient(barrier(g), conj(x), weight_aval.shape, c)
+    return weight_gradient(g, conj(x), weight_aval.shape, c)
 
 
 def _grad_bias(g, weight_aval):
-    channel = g.ndim - (weight_aval.ndim - 1)
-    axes = tuple(k for k in range(g.ndim) if k != channel)
-    return wide(g).sum(axes).astype(g.dtype)
+    batched = g[None] if g.ndim == weight_aval.ndim - 1 else g
+    return channel_sum(wide(batched)).astype(g.dtype)
 
 
 def _conv_shape(a: Aval, w: Aval, stride: Any, padding: Any, dilation: Any, groups: int) -> Aval:
@@ -488,9 +469,8 @@ def _transpose(
 
 def _transpose_grad_input(g, weight, input_aval, stride, padding, dilation, groups):
     unbatched = input_aval.ndim == weight.ndim - 1
-    d = forward(
-        barrier(g[None] if unbatched else g), conj(weight), config(weight.shape[2:], stride, padding, dilation, groups)
-    )
+    c = config(weight.shape[2:], stride, padding, dilation, groups)
+    d = forward(g[None] if unbatched else g, conj(weight), c)
     sizes = input_aval.shape[input_aval.ndim - (weight.ndim - 2) :]
     d = d[(slice(None), slice(None), *(slice(0, n) for n in sizes))]
     return d[0] if unbatched else d
@@ -500,7 +480,7 @@ def _transpose_grad_weight(g, input, weight_aval, stride, padding, dilation, gro
     unbatched = input.ndim == weight_aval.ndim - 1
     c = config(weight_aval.shape[2:], stride, padding, dilation, groups)
     g, x = (g[None], input[None]) if unbatched else (g, input)
-    return weight_gradient(conj(x), barrier(g), weight_aval.shape, c)
+    return weight_gradient(conj(x), g, weight_aval.shape, c)
 
 
 def _check_transpose(a, w, b, stride, padding, output_padding, groups, dilation, n):

@@ -25,8 +25,9 @@ where it rounds between steps, `half` is an implementation whose tensors arrive 
 static parameters, and `<parameter>_aval` / `out_aval` for a shape and dtype alone. Naming an array saves it for
 backward — and makes an in-place change of it an error, as in PyTorch — so name what is needed and no more. The
 result is summed to the operand's shape and cast to its dtype by the caller. A TL parameter's rule returns a
-tuple. Gradients follow PyTorch's complex convention (conjugate where PyTorch does). Without `vjp`, `jax.vjp` of the
-implementation is used and all tensor operands are saved.
+tuple, a rule that stands for several parameters a dict of their gradients. Gradients follow PyTorch's complex
+convention (conjugate where PyTorch does). Without `vjp`, `jax.vjp` of the implementation is used and all tensor
+operands are saved.
 """
 
 import functools
@@ -39,11 +40,12 @@ import jax
 import jax.numpy as jnp
 
 from torchlike._src.core.aval import CPU, Aval, aval
+from torchlike._src.core.dtype import by_name, from_numpy
 from torchlike._src.core.dtype import dtype as DType
-from torchlike._src.core.dtype import from_numpy
 from torchlike._src.core.errors import broadcast_shapes
 from torchlike._src.core.promotion import Promote, promote, result_type
 from torchlike._src.core.tracing import result_types
+from torchlike._src.ops.products import column_sum
 
 __all__ = ["OPS", "S", "T", "TL", "TO", "TS", "Kernel", "Op", "Promote", "RawOp", "op"]
 
@@ -332,12 +334,13 @@ class Faults(RawOp):
     `codes(**arrays)` takes parameters by name as gradient rules do (`<name>_aval` for a shape and dtype) and gives an
     int64 array: FINE, or a number that says what is wrong, for each condition. `error(code=, number=, ...)` makes
     PyTorch's error of the code of condition `number`; it may take avals and static parameters. Where `when(...)` of
-    avals and static parameters is false, there is nothing to check."""
+    avals and static parameters is false, there is nothing to check. The number of conditions depends on no shape."""
 
     def __init__(self, codes: Callable, error: Callable, when: Callable | None = None) -> None:
         super().__init__(codes, "faults of " + codes.__name__)
         self.error = error
         self.when = when
+        self.count: int | None = None
 
     def of(self, forward: "Kernel") -> "tuple[Kernel, tuple[int, ...]] | None":
         """(the kernel that computes the codes, which of `forward`'s operands it takes), or None."""
@@ -353,8 +356,10 @@ class Faults(RawOp):
         return (self._call(self.fn, forward, dict(zip(positions, arrays, strict=True))),)
 
     def infer(self, static: tuple, specs: tuple) -> tuple[Aval, ...]:
-        outs = result_types(lambda *a: self.execute(static, specs, a), [shape_struct(s) for s in specs])
-        return tuple(aval(shape, from_numpy(kind), CPU) for shape, kind in outs)
+        if self.count is None:
+            ((shape, _),) = result_types(lambda *a: self.execute(static, specs, a), [shape_struct(s) for s in specs])
+            self.count = shape[0]
+        return (aval((self.count,), by_name("int64"), CPU),)
 
     def error_of(self, forward: "Kernel", number: int, code: int) -> Exception:
         return self._call(self.error, forward, {}, code=code, number=number)
@@ -522,7 +527,8 @@ class Pullback(RawOp):
                         f"the derivative of '{op.name}' with respect to '{name}' is not implemented"
                     )
                 rule = op.vjp[name]
-                done[name] = rule(**{n: known[n] for n in parameter_names(rule)})
+                found = rule(**{n: known[n] for n in parameter_names(rule)})
+                done |= found if type(found) is dict else {name: found}
             d = done[name]
             results.append(d[position] if isinstance(d, (tuple, list)) else d)
         return results
@@ -650,7 +656,7 @@ def fit(gradient: Any, spec: Aval) -> Any:
     if gradient.shape != spec.shape:
         lead = gradient.ndim - spec.ndim
         if lead > 0:
-            gradient = gradient.sum(tuple(range(lead)))
+            gradient = column_sum(gradient, spec.ndim)
         axes = tuple(k for k, n in enumerate(spec.shape) if n == 1 and gradient.shape[k] != 1)
         if axes:
             gradient = gradient.sum(axes, keepdims=True)

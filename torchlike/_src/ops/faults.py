@@ -6,13 +6,15 @@ condition FINE or a code, from which the error is made. Where the values are kno
 at once."""
 
 import struct
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torchlike._src.core.aval import Aval
+from torchlike._src.core.aval import CPU, Aval, aval
+from torchlike._src.core.dtype import by_name
 from torchlike._src.core.errors import LinAlgError
 from torchlike._src.ops import (  # noqa: F401 - declares the operators named here
     adaptive_pooling,
@@ -27,6 +29,8 @@ from torchlike._src.ops import (  # noqa: F401 - declares the operators named he
 from torchlike._src.ops.declare import FINE, OPS, Faults, Kernel, T, first_bad, op
 from torchlike._src.ops.indexing import INDEX_CHECKS
 
+INT64 = by_name("int64")
+
 
 def _any(bad: Any) -> Any:
     """The code 0 if anything is wrong."""
@@ -34,6 +38,27 @@ def _any(bad: Any) -> Any:
 
 
 # -- indices ---------------------------------------------------------------------------------------------------
+
+
+def inside(i: np.ndarray, low: int, high: int) -> bool:
+    """Whether all of `i` are in low ... high - 1."""
+    if not low and i.dtype == np.int64:  # negative numbers are large ones then
+        return not i.size or bool(np.maximum.reduce(i.view(np.uint64), None) < high)
+    return not i.size or bool(np.minimum.reduce(i, None) >= low and np.maximum.reduce(i, None) < high)
+
+
+def bad_codes(
+    arrays: Sequence[np.ndarray], bounds: Sequence[tuple[int, int]], ignored: int | None = None
+) -> np.ndarray:
+    """For each array FINE, or the first number that is neither within its bounds nor `ignored`; on the host tier."""
+    codes = np.full(len(bounds), FINE)
+    for k, (i, (low, high)) in enumerate(zip(arrays, bounds, strict=True)):
+        if not inside(i, low, high):
+            bad = (i < low) | (i >= high)
+            found = i[bad if ignored is None else bad & (i != ignored)]
+            if found.size:
+                codes[k] = max(int(found[0]), FINE + 1)
+    return codes
 
 
 class IndexFaults(Faults):
@@ -56,6 +81,13 @@ class IndexFaults(Faults):
         if forward.op.name in ("_index", "_index_put") and not forward.specs[0].numel:
             return None  # nothing is read or written; an index into an empty dim has been refused
         return self.make_kernel((forward, positions), specs), positions
+
+    def infer(self, static: tuple, specs: tuple) -> tuple[Aval, ...]:
+        return (aval((len(specs),), INT64, CPU),)
+
+    def host_function(self, kernel: Kernel) -> Callable:
+        sizes = [(-size if self.check.wraps else 0, size) for size, _ in self._bounds(kernel.static[0])]
+        return lambda *arrays: (bad_codes(arrays, sizes),)
 
     def execute(self, static: tuple, specs: tuple, arrays: Any) -> tuple:
         codes = []
@@ -132,7 +164,22 @@ def _class_codes(input_aval: Aval, target: Any, ignore_index: int) -> Any:
     return first_bad(outside & (target != jnp.asarray(ignore_index, target.dtype)), target)[None]
 
 
-OPS["_nll_loss"].faults = Faults(
+class ClassFaults(Faults):
+    """Class numbers in range."""
+
+    def infer(self, static: tuple, specs: tuple) -> tuple[Aval, ...]:
+        return (aval((1,), INT64, CPU),)
+
+    def host_function(self, kernel: Kernel) -> Callable | None:
+        forward = kernel.static[0]
+        if kernel.specs[0].dtype is not INT64:
+            return None
+        ignored = forward.op._checked_arguments(forward.static, forward.specs)["ignore_index"]
+        bounds = [(0, _class_count(forward.specs[0]))]
+        return lambda target: (bad_codes((target,), bounds, ignored),)
+
+
+OPS["_nll_loss"].faults = ClassFaults(
     _class_codes,
     lambda code: IndexError(f"Target {code} is out of bounds."),
     lambda target_aval: target_aval.dtype.np.kind in "iu",

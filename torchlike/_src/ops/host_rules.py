@@ -12,6 +12,8 @@ import numpy as np
 
 from torchlike._src.core.aval import Aval
 from torchlike._src.ops.declare import OPS, Pullback
+from torchlike._src.ops.kernels import ADD
+from torchlike._src.ops.products import form, sums_by_product
 from torchlike._src.ops.views import EXPAND, PERMUTE, RESHAPE, SELECT, SLICE
 
 HostFunction = Callable[..., Sequence[np.ndarray]]
@@ -30,14 +32,16 @@ def host_function(kernel: Any) -> HostFunction | None:
     op = kernel.op
     if type(op) is Pullback:
         rule = _backward.get(op.forward.op.name)
-        return rule(kernel) if rule is not None and _declared(op.forward.op) and all(op.given) else None
+        if rule is None or not _declared(op.forward.op):
+            return None
+        return rule(kernel) if all(op.given) or op.given == (True, False) and rule is _nll_loss_back else None
     rule = _forward.get(op.name)
     return rule(kernel) if rule is not None and _declared(op) else None
 
 
 def _declared(op: Any) -> bool:
     """Whether it is the operator of that name, and not an internal kernel that is called the same."""
-    return OPS.get(op.name) is op or op in VIEWS
+    return OPS.get(op.name) is op or op in VIEWS or op is ADD
 
 
 def of(*names: str, backward: bool = False) -> Callable[[Rule], Rule]:
@@ -89,10 +93,29 @@ def _permute_back(kernel: Any) -> HostFunction | None:
     return lambda g: (g.transpose(inverse),)
 
 
+def _broadcaster(given: tuple[int, ...], shape: tuple[int, ...], dtype: np.dtype) -> Callable[[Any], np.ndarray]:
+    """`np.broadcast_to(a, shape)` for arrays of the shape `given`, several times faster."""
+    if math.prod(given) == math.prod(shape):
+        return lambda a: _array(a).reshape(shape)
+    strides = np.broadcast_to(np.empty(given, dtype), shape).strides
+
+    def run(a: Any) -> np.ndarray:
+        if type(a) is not np.ndarray or not a.flags.c_contiguous:
+            return np.broadcast_to(a, shape)
+        out = np.ndarray(shape, dtype, a, 0, strides)
+        out.flags.writeable = False
+        return out
+
+    return run
+
+
 @of("expand")
 def _expand(kernel: Any) -> HostFunction | None:
-    shape = kernel.outs[0].shape
-    return lambda a: (np.broadcast_to(a, shape),)
+    x, shape = kernel.specs[0], kernel.outs[0].shape
+    if x.dtype.np.kind not in "biufc" or not x.numel:
+        return lambda a: (np.broadcast_to(a, shape),)
+    expand = _broadcaster(x.shape, shape, x.dtype.np)
+    return lambda a: (expand(a),)
 
 
 def _start(index: Any, size: int, span: int) -> int:
@@ -188,6 +211,34 @@ def _join_back(kernel: Any) -> HostFunction | None:
     return lambda g: [g[p] for p in parts]
 
 
+# -- arithmetic --------------------------------------------------------------------------------------------------------
+
+UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
+
+
+@of(*UFUNCS)
+def _arithmetic(kernel: Any) -> HostFunction | None:
+    a, b = kernel.specs
+    arrays = [s for s in (a, b) if type(s) is Aval]
+    dtype = _float(*arrays, *kernel.outs) if arrays else None
+    if dtype is None or not kernel.outs[0].shape or not {s for s in (a, b) if type(s) is str} <= {"f", "i"}:
+        return None
+    ufunc = UFUNCS[kernel.op.name]
+    if type(a) is str:
+        return lambda k, y: (ufunc(k.astype(dtype), y),)
+    if type(b) is str:
+        return lambda x, k: (ufunc(x, k.astype(dtype)),)
+    return lambda x, y: (ufunc(x, y),)
+
+
+@of("remainder")
+def _remainder(kernel: Any) -> HostFunction | None:
+    a, b = kernel.specs
+    if type(a) is not Aval or b != "i" or not a.shape or a.dtype.np != np.int64:
+        return None
+    return lambda x, k: (np.remainder(x, k) if k else x,)
+
+
 # -- reductions --------------------------------------------------------------------------------------------------------
 
 
@@ -227,11 +278,31 @@ def _sum_back(kernel: Any) -> HostFunction | None:
     if dtype is None or not dims:
         return None
     kept = tuple(1 if d in dims else n for d, n in enumerate(x.shape))
-    shape = x.shape
+    expand = _broadcaster(kept, x.shape, dtype)
     if forward.op.name == "sum":
-        return lambda g: (np.broadcast_to(g.reshape(kept), shape),)
+        return lambda g: (expand(g.reshape(kept)),)
     divisor = dtype.type(math.prod(x.shape[d] for d in dims))
-    return lambda g: (np.broadcast_to(_array(g / divisor).reshape(kept), shape),)
+    return lambda g: (expand(_array(g / divisor).reshape(kept)),)
+
+
+@of("var", "std")
+def _variance(kernel: Any) -> HostFunction | None:
+    (x,) = kernel.specs
+    dtype = _float(x)
+    static = kernel.op.bind(kernel.static, kernel.specs)
+    if dtype is None or not x.ndim or static["dim"] is not None or static["keepdim"] or x.numel < 2:
+        return None
+    if static["unbiased"] is not None or static["correction"] is not None:
+        return None
+    count, divisor = dtype.type(x.numel), dtype.type(x.numel - 1)
+    add, root = np.add.reduce, kernel.op.name == "std"
+
+    def run(a: np.ndarray) -> Sequence[np.ndarray]:
+        d = a - add(a, None) / count
+        found = add(d * d, None) / divisor
+        return (_array(np.sqrt(found) if root else found),)
+
+    return run
 
 
 @of("softmax", "log_softmax")
@@ -342,6 +413,10 @@ def _linear(kernel: Any) -> HostFunction | None:
         return None
     rows, shape = (math.prod(x.shape[:-1]), x.shape[-1]), kernel.outs[0].shape
     _count(kernel, x.numel * w.shape[0])
+    if form(rows[0], w.shape[0], w.shape[1], w.dtype.np) == "swapped":
+        if len(kernel.specs) == 2:
+            return lambda a, w: (np.dot(w, a.reshape(rows).T).T.reshape(shape),)
+        return lambda a, w, b: (np.dot(w, a.reshape(rows).T).T.reshape(shape) + b,)
     if len(kernel.specs) == 2:
         return lambda a, w: (np.dot(a.reshape(rows), w.T).reshape(shape),)
     return lambda a, w, b: (np.dot(a.reshape(rows), w.T).reshape(shape) + b,)
@@ -361,6 +436,7 @@ def _linear_back(kernel: Any) -> HostFunction | None:
     _count(kernel, x.numel * outs * sum(need[:2]))
     leading = tuple(range(x.ndim - 1))
     axis = leading[0] if len(leading) == 1 else leading
+    ones = np.ones(rows, w.dtype.np) if sums_by_product(rows, outs, w.dtype.np) else None
 
     def run(*arrays: np.ndarray) -> Sequence[np.ndarray]:
         g = arrays[-1]
@@ -371,8 +447,76 @@ def _linear_back(kernel: Any) -> HostFunction | None:
         if need[1]:
             found.append(np.dot(g.reshape(rows, outs).T, known[0].reshape(rows, -1)))
         if need[2:] and need[2]:
-            found.append(np.add.reduce(g, axis))
+            found.append(np.dot(ones, g.reshape(rows, outs)) if ones is not None else np.add.reduce(g, axis))
         return found
+
+    return run
+
+
+# -- classes -----------------------------------------------------------------------------------------------------------
+
+
+def _classes(kernel: Any) -> tuple[np.dtype, int, int] | None:
+    """(dtype, rows, classes) of a negative log likelihood of rows without weights."""
+    x, target = kernel.specs[:2]
+    if len(kernel.specs) != 2 or _float(x) is None or x.ndim != 2 or target.dtype.np != np.int64:
+        return None
+    return x.dtype.np, *x.shape
+
+
+def _ignored_and_reduction(kernel: Any) -> tuple[int, str]:
+    found = kernel.op.bind(kernel.static, kernel.specs)
+    return found["ignore_index"], found["reduction"]
+
+
+@of("_nll_loss")
+def _nll_loss(kernel: Any) -> HostFunction | None:
+    found = _classes(kernel)
+    if found is None:
+        return None
+    dtype, rows, classes = found
+    ignored, reduction = _ignored_and_reduction(kernel)
+    first = np.arange(rows) * classes
+    add = np.add.reduce
+
+    def run(x: np.ndarray, t: np.ndarray) -> Sequence[np.ndarray]:
+        valid = t != ignored
+        w = valid.astype(dtype)
+        safe = t if valid.all() else np.where(valid, t, 0)
+        if np.maximum.reduce(safe.view(np.uint64)) < classes:
+            picked = x.reshape(-1).take(first + safe)
+        else:  # a class out of range is NaN, as in a compiled program
+            good = (safe >= 0) & (safe < classes)
+            picked = np.where(good, x.reshape(-1).take(first + np.where(good, safe, 0)), dtype.type(np.nan))
+        loss = -w * picked
+        if reduction == "none":
+            return loss, np.zeros((), dtype)
+        total = add(w, None)
+        out = add(loss, None)
+        return _array(out / total if reduction == "mean" else out), _array(total)
+
+    return run
+
+
+@of("_nll_loss", backward=True)
+def _nll_loss_back(kernel: Any) -> HostFunction | None:
+    op = kernel.op
+    found = _classes(op.forward)
+    if found is None:
+        return None
+    dtype, rows, classes = found
+    ignored, reduction = _ignored_and_reduction(op.forward)
+    mean = reduction == "mean"
+    if op.given[1] or op.plan != ((1,), (1,)) or kernel.specs[-1].dtype.np != dtype:
+        return None
+    numbers = np.arange(classes, dtype=np.int32)
+    zero = np.zeros((), dtype)
+
+    def run(t: np.ndarray, *rest: np.ndarray) -> Sequence[np.ndarray]:
+        scale = -(t != ignored).astype(dtype) * rest[-1]
+        if mean:
+            scale = scale / rest[0]
+        return (np.where(numbers == t.astype(np.int32)[:, None], scale[:, None], zero),)
 
     return run
 
@@ -407,20 +551,18 @@ def _embedding_back(kernel: Any) -> HostFunction | None:
     dtype = weight.dtype.np
     if kernel.specs[0].dtype.np != np.int64 or kernel.specs[0].numel < 2:
         return None
+    columns, step = np.arange(width), max(1, (1 << 20) // width)
 
     def run(k: np.ndarray, g: np.ndarray) -> Sequence[np.ndarray]:
         table = np.zeros((count, width), dtype)
         rows, updates = k.reshape(-1), g.reshape(-1, width)
-        good = (rows >= 0) & (rows < count)
-        if padding_idx >= 0:
-            good &= rows != padding_idx
-        if not good.all():
+        if padding_idx >= 0 or np.maximum.reduce(rows.view(np.uint64)) >= count:  # negative numbers are large ones here
+            good = (rows >= 0) & (rows < count) & (rows != padding_idx)
             rows, updates = rows[good], updates[good]
-        if rows.size:
-            order = np.argsort(rows, kind="stable")
-            rows = rows[order]
-            first = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
-            table[rows[first]] += np.add.reduceat(updates[order], first, 0, dtype)
+        line = table.reshape(-1)
+        for i in range(0, rows.size, step):
+            at = rows[i : i + step, None] * width + columns
+            np.add.at(line, at.reshape(-1), updates[i : i + step].reshape(-1))
         return (table,)
 
     return run

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from torchlike._src.core.aval import Aval
-from torchlike._src.ops.declare import RawOp, cast
+from torchlike._src.ops.declare import RawOp, cast, infer_by_tracing
 
 __all__ = ["ADD", "CAST", "COPY_INTO", "FILL", "ONES", "ZEROS"]
 
@@ -48,3 +48,10 @@ def _infer_aval(self: RawOp, static: tuple, specs: tuple) -> tuple[Aval, ...]:
 
 for _op in (ONES, ZEROS, FILL, COPY_INTO):
     _op.infer = _infer_aval.__get__(_op)  # type: ignore[method-assign]
+
+
+def _infer_sum(self: RawOp, static: tuple, specs: tuple) -> tuple[Aval, ...]:
+    return specs[:1] if specs[0] is specs[1] else infer_by_tracing(self, static, specs)
+
+
+ADD.infer = _infer_sum.__get__(ADD)  # type: ignore[method-assign]

@@ -14,24 +14,9 @@ from jax import lax
 from torchlike._src.core.aval import Aval, aval
 from torchlike._src.core.errors import broadcast_shapes, expand_shape, shape_text
 from torchlike._src.ops.declare import TO, Promote, S, T, op
-
-HALF = ("float16", "bfloat16")
-
+from torchlike._src.ops.products import HALF, barrier, column_sum, dot, last_with_last, untransposed
 
 # -- arithmetic -----------------------------------------------------------------------------------------------
-
-
-def dot(a: Any, b: Any, contract: tuple, batch: tuple = ((), ())) -> Any:
-    """`lax.dot_general` that accumulates half types in float32 and returns the operands' dtype."""
-    numbers = (contract, batch)
-    if a.dtype.name in HALF:
-        return lax.dot_general(a, b, numbers, preferred_element_type=jnp.float32).astype(a.dtype)
-    return lax.dot_general(a, b, numbers)
-
-
-def barrier(g: Any) -> Any:
-    """The incoming gradient, computed before what follows is fused (see the module's text)."""
-    return lax.optimization_barrier(g)
 
 
 def conj(a: Any) -> Any:
@@ -42,14 +27,6 @@ def rows_with_rows(a: Any, b: Any) -> Any:
     """(..., m), (..., n) -> (m, n): contracts all leading dims; the weight gradient's form."""
     lead = tuple(range(a.ndim - 1))
     return dot(a, b, (lead, lead))
-
-
-def column_sum(g: Any, keep: int = 1) -> Any:
-    """The sum over all but the last `keep` dims, half types in float32: a bias gradient."""
-    axes = tuple(range(g.ndim - keep))
-    if g.dtype.name in HALF:
-        return g.astype(jnp.float32).sum(axes).astype(g.dtype)
-    return g.sum(axes)
 
 
 def scaled(x: Any, factor: Any) -> Any:
@@ -296,7 +273,7 @@ def wide_dot(a: Any, b: Any, contract: tuple, batch: tuple = ((), ())) -> Any:
 
 
 def _mm(a: Any, b: Any) -> Any:
-    return dot(a, b, ((1,), (0,)))
+    return dot(a, untransposed(b), ((1,), (0,)))
 
 
 def _bmm(a: Any, b: Any) -> Any:
@@ -305,7 +282,7 @@ def _bmm(a: Any, b: Any) -> Any:
 
 def mm_left(g: Any, right: Any) -> Any:
     """d(a @ b)/da: g @ b^H."""
-    return dot(g, conj(right), ((1,), (1,)))
+    return last_with_last(g, conj(right))
 
 
 def mm_right(g: Any, left: Any) -> Any:
@@ -401,7 +378,7 @@ def matmul_grad_input(g: Any, other: Any, input_aval: Aval) -> Any:
         return g[..., None] * b
     g = barrier(g)
     if b.ndim == 2:
-        return dot(g, b, ((g.ndim - 1,), (1,)))
+        return last_with_last(g, b)
     g, b, batch = _batched(g, b)
     last = g.ndim - 1
     d = dot(g, b, ((last,), (last,)), (batch, batch))
@@ -435,7 +412,7 @@ def matmul(input: T, other: T):
     """(..., n, k), (..., k, m) -> (..., n, m), batch dims broadcast; a 1-d operand is a row or a column whose dim
     is dropped from the result. Both of one dtype."""
     if other.ndim <= 2:
-        return dot(input, other, ((input.ndim - 1,), (0,)))
+        return dot(input, untransposed(other), ((input.ndim - 1,), (0,)))
     if input.ndim == 1:
         return dot(other, input, ((other.ndim - 2,), (0,)))
     a, b, batch = _batched(input, other)
@@ -513,7 +490,7 @@ def linear(input: T, weight: T, bias: TO = None):
     if bias is not None and input.dtype.name in HALF:  # half types: one rounding, after the bias
         wide = lax.dot_general(input, weight, (contract, ((), ())), preferred_element_type=jnp.float32)
         return (wide + bias.astype(jnp.float32)).astype(input.dtype)
-    out = dot(input, weight, contract)
+    out = last_with_last(input, weight) if weight.ndim == 2 else dot(input, weight, contract)
     return out if bias is None else out + bias
 
 
@@ -612,7 +589,7 @@ def _number_conj(c: Any) -> Any:
 )
 def addmm(input: T, mat1: T, mat2: T, *, beta: S = 1, alpha: S = 1):
     """(n, k), (k, m) -> (n, m): `beta * input + alpha * mat1 @ mat2`; input is broadcast."""
-    return _blend(input, wide_dot(mat1, mat2, ((1,), (0,))), beta, alpha)
+    return _blend(input, wide_dot(mat1, untransposed(mat2), ((1,), (0,))), beta, alpha)
 
 
 @op(

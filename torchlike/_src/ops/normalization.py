@@ -14,8 +14,10 @@ from jax import lax
 from torchlike._src.core.aval import Aval, aval
 from torchlike._src.core.dtype import by_name
 from torchlike._src.core.errors import shape_text
+from torchlike._src.ops.convolution_cpu import first, last, last_sum
 from torchlike._src.ops.declare import TO, T, op
 from torchlike._src.ops.matmul import HALF, conj
+from torchlike._src.ops.products import column_sum
 
 FLOAT32 = by_name("float32")
 
@@ -73,24 +75,33 @@ def check_batch_norm(input: Aval, eps: float, rounded: bool = False, **tensors: 
     _mixed(input, *tensors.values())
 
 
+def in_memory(a: Any) -> Any:
+    """(N, C, ...) -> (N, ..., C), formed once for all the passes over it; on CPU convolutions have it so already, see
+    `convolution_cpu`."""
+    return lax.optimization_barrier(last(a))
+
+
+def channel_sum(a: Any) -> Any:
+    """(N, C, ...) -> (C,), see `last_sum`."""
+    return last_sum(in_memory(a))
+
+
 def batch_norm_sums(g: Any, x: Any, mean: Any) -> tuple[Any, Any]:
-    axes = _axes(x.ndim)
-    return g.sum(axes), (g * (x - _channel(mean, x.ndim))).sum(axes)
+    """g and x channels-last."""
+    return last_sum(g), last_sum(g * (x - mean))
 
 
 def batch_norm_grad_input(g0: Any, input: Any, weight: Any, out1: Any, out2: Any) -> Any:
-    g, x = full(g0), full(input)
+    g, x = in_memory(full(g0)), in_memory(full(input))
     total, dotted = batch_norm_sums(g, x, out1)
-    n = jnp.asarray(x.size // max(x.shape[1], 1), x.dtype)
+    n = jnp.asarray(x.size // max(x.shape[-1], 1), x.dtype)
     slope = dotted * out2 * out2 / n
-    centred = x - _channel(out1, x.ndim)
-    d = g - _channel(total / n, x.ndim) - centred * _channel(slope, x.ndim)
     scale = out2 if weight is None else out2 * full(weight)
-    return d * _channel(scale, x.ndim)
+    return first((g - total / n - (x - out1) * slope) * scale)
 
 
 def batch_norm_grad_weight(g0: Any, input: Any, out1: Any, out2: Any) -> Any:
-    return batch_norm_sums(full(g0), full(input), out1)[1] * out2
+    return batch_norm_sums(in_memory(full(g0)), in_memory(full(input)), out1)[1] * out2
 
 
 def batch_norm_shape(input: Aval, weight: Aval | None, bias: Aval | None, eps: float, rounded: bool) -> tuple:
@@ -109,7 +120,7 @@ def batch_norm_shape(input: Aval, weight: Aval | None, bias: Aval | None, eps: f
     vjp={
         "input": batch_norm_grad_input,
         "weight": batch_norm_grad_weight,
-        "bias": lambda g0: full(g0).sum(_axes(g0.ndim)),
+        "bias": lambda g0: channel_sum(full(g0)),
     },
 )
 def _batch_norm_train(input: T, weight: TO, bias: TO, *, eps: float, rounded: bool = False):
@@ -117,22 +128,21 @@ def _batch_norm_train(input: T, weight: TO, bias: TO, *, eps: float, rounded: bo
 
     running_mean takes `mean`; running_var takes `var * n / (n - 1)` with n = input.numel() / C. `rounded`: the mean and
     1/std are kept in the input's half type, as PyTorch does where the parameters are of that type too."""
-    x = full(input)
-    axes = _axes(x.ndim)
-    n = jnp.asarray(x.size // max(x.shape[1], 1), x.dtype)
-    mean = x.sum(axes) / n
-    centred = x - _channel(mean, x.ndim)
-    total = (centred * centred).sum(axes)
+    x = in_memory(full(input))
+    n = jnp.asarray(x.size // max(x.shape[-1], 1), x.dtype)
+    mean = lax.optimization_barrier(last_sum(x) / n)
+    centred = x - mean
+    total = last_sum(centred * centred)
     var = total / n
-    invstd = lax.rsqrt(var + jnp.asarray(eps, x.dtype))
+    invstd = lax.optimization_barrier(lax.rsqrt(var + jnp.asarray(eps, x.dtype)))
     if rounded:
         mean, var, invstd = _half_statistics(mean, total, n, eps, input.dtype)
-        centred = x - _channel(mean, x.ndim)
+        centred = x - mean
     scale = invstd if weight is None else invstd * full(weight)
-    out = centred * _channel(scale, x.ndim)
+    out = centred * scale
     if bias is not None:
-        out = out + _channel(bias, x.ndim)
-    return out.astype(input.dtype), mean, invstd, var
+        out = out + full(bias)
+    return first(out).astype(input.dtype), mean, invstd, var
 
 
 def _rounded(a: Any, half: Any) -> Any:
@@ -160,7 +170,8 @@ def batch_norm_eval_grad_input(g: Any, weight: Any, running_var: Any, eps: float
 
 
 def batch_norm_eval_grad_weight(g: Any, input: Any, running_mean: Any, running_var: Any, eps: float) -> Any:
-    return batch_norm_sums(full(g), full(input), running_mean)[1] * _eval_scale(running_var, eps)
+    sums = batch_norm_sums(in_memory(full(g)), in_memory(full(input)), full(running_mean))
+    return sums[1] * _eval_scale(running_var, eps)
 
 
 @op(
@@ -173,7 +184,7 @@ def batch_norm_eval_grad_weight(g: Any, input: Any, running_mean: Any, running_v
     vjp={
         "input": batch_norm_eval_grad_input,
         "weight": batch_norm_eval_grad_weight,
-        "bias": lambda g: full(g).sum(_axes(g.ndim)),
+        "bias": lambda g: channel_sum(full(g)),
     },
 )
 def _batch_norm_eval(input: T, weight: TO, bias: TO, running_mean: T, running_var: T, *, eps: float):
@@ -234,12 +245,11 @@ def layer_norm_grad_input(g0: Any, input: Any, normalized_shape: tuple, weight: 
 
 
 def layer_norm_grad_weight(g0: Any, input: Any, normalized_shape: tuple, out1: Any, out2: Any) -> Any:
-    product = full(g0) * (full(input) - out1) * out2
-    return product.sum(tuple(range(product.ndim - len(normalized_shape))))
+    return column_sum(full(g0) * (full(input) - out1) * out2, len(normalized_shape))
 
 
 def layer_norm_grad_bias(g0: Any, normalized_shape: tuple) -> Any:
-    return full(g0).sum(tuple(range(g0.ndim - len(normalized_shape))))
+    return column_sum(full(g0), len(normalized_shape))
 
 
 @op(
@@ -311,8 +321,7 @@ def rms_norm_grad_input(g: Any, input: Any, normalized_shape: tuple, weight: Any
 
 def rms_norm_grad_weight(g: Any, input: Any, normalized_shape: tuple, eps: Any) -> Any:
     x = conj(full(input))
-    product = full(g) * x * _rms_scale(x, normalized_shape, eps)
-    return product.sum(tuple(range(product.ndim - len(normalized_shape))))
+    return column_sum(full(g) * x * _rms_scale(x, normalized_shape, eps), len(normalized_shape))
 
 
 @op(

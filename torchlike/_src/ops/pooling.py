@@ -16,6 +16,7 @@ from jax import lax
 from torchlike._src.core.aval import Aval, aval
 from torchlike._src.core.dtype import by_name
 from torchlike._src.core.errors import shape_text
+from torchlike._src.ops.convolution_cpu import first, last
 from torchlike._src.ops.declare import Promote, T, op
 
 MAX_SLICES = 48
@@ -50,11 +51,10 @@ def _pad_dim(x: Any, dim: int, low: int, high: int, value: Any) -> Any:
     return lax.pad(x, jnp.asarray(value, x.dtype), config)
 
 
-def _pad_windows(x: Any, plan: Sequence[tuple], value: Any) -> Any:
+def _pad_windows(x: Any, plan: Sequence[tuple], value: Any, lead: int) -> Any:
     """Pads each spatial dim so that every window of the plan lies inside (crops where windows end early)."""
-    n = len(plan)
     for k, (kernel, stride, padding, dilation, count) in enumerate(plan):
-        dim = x.ndim - n + k
+        dim = lead + k
         need = (count - 1) * stride + dilation * (kernel - 1) + 1
         x = _pad_dim(x, dim, padding, need - padding - x.shape[dim], value)
     return x
@@ -84,9 +84,9 @@ def _better(value: Any, best: Any) -> Any:
     return value > best if value.dtype.kind in "iub" else (value > best) | (value != value)
 
 
-def _running_max(x: Any, plan: Sequence[tuple], code_dtype: str) -> tuple[Any, Any]:
+def _running_max(x: Any, plan: Sequence[tuple], code_dtype: str, lead: int) -> tuple[Any, Any]:
     """Every window element in turn, row-major: (maximum, its number)."""
-    n, lead = len(plan), x.ndim - len(plan)
+    n = len(plan)
     best: Any = None
     code: Any = None
     for number, at in enumerate(np.ndindex(*[p[0] for p in plan])):
@@ -103,10 +103,9 @@ def _running_max(x: Any, plan: Sequence[tuple], code_dtype: str) -> tuple[Any, A
     return best, code
 
 
-def _reduced_max(x: Any, plan: Sequence[tuple], code_dtype: str) -> tuple[Any, Any]:
+def _reduced_max(x: Any, plan: Sequence[tuple], code_dtype: str, lead: int) -> tuple[Any, Any]:
     """For many elements: one dim after the other, last first. The first maximum of each row, then the first row that
     has it, is the first in row-major order."""
-    lead = x.ndim - len(plan)
     best: Any = x
     code: Any = None
     inner = 1
@@ -146,12 +145,12 @@ def _gathered_max(x: Any, code: Any, dim: int, plan: tuple, code_dtype: str) -> 
     return best, winner.astype(code_dtype), code
 
 
-def _spread(g: Any, code: Any, shape: tuple, plan: Sequence[tuple]) -> Any:
-    """The gradient of max pooling: g at the element that won."""
-    n = len(plan)
-    lead = len(shape) - n
+def _spread(g: Any, code: Any, sizes: tuple, plan: Sequence[tuple], lead: int) -> Any:
+    """The gradient of max pooling: g at the element that won; `sizes` are the input's spatial dims, which follow `lead`
+    others."""
+    rest = [(0, 0, 0)] * (g.ndim - lead - len(plan))
     if all(k == s and d == 1 for k, s, _, d, _ in plan):
-        out = _spread_tiles(g, code, plan)
+        out = _spread_tiles(g, code, plan, lead)
     else:
         out = None
         for number, at in enumerate(np.ndindex(*[p[0] for p in plan])):
@@ -159,31 +158,30 @@ def _spread(g: Any, code: Any, shape: tuple, plan: Sequence[tuple]) -> Any:
             config = [(0, 0, 0)] * lead
             for i, (kernel, stride, _, dilation, _) in zip(at, plan, strict=True):
                 config.append((i * dilation, (kernel - 1 - i) * dilation, stride - 1))
-            part = lax.pad(part, jnp.zeros((), g.dtype), config)
+            part = lax.pad(part, jnp.zeros((), g.dtype), config + rest)
             out = part if out is None else out + part
-    return _unpad(out, shape, plan)
+    return _unpad(out, sizes, plan, lead)
 
 
-def _spread_tiles(g: Any, code: Any, plan: Sequence[tuple]) -> Any:
+def _spread_tiles(g: Any, code: Any, plan: Sequence[tuple], lead: int) -> Any:
     """Windows that do not overlap: one comparison of the code with each element's number."""
-    lead = g.ndim - len(plan)
     kernels = [p[0] for p in plan]
+    before, counts, after = g.shape[:lead], g.shape[lead : lead + len(plan)], g.shape[lead + len(plan) :]
     numbers = np.arange(math.prod(kernels)).reshape(kernels)
-    tiled = g.shape[:lead] + tuple(n for p, count in zip(plan, g.shape[lead:], strict=True) for n in (count, p[0]))
-    thin = g.shape[:lead] + tuple(n for count in g.shape[lead:] for n in (count, 1))
-    grid = [1] * lead + [n for k in kernels for n in (1, k)]
+    tiled = before + tuple(n for pair in zip(counts, kernels, strict=True) for n in pair) + after
+    thin = before + tuple(n for count in counts for n in (count, 1)) + after
+    grid = [1] * lead + [n for k in kernels for n in (1, k)] + [1] * len(after)
     code, g = lax.optimization_barrier((code, g))  # otherwise the winner is searched for again at every element
     match = code.reshape(thin) == jnp.asarray(numbers.reshape(grid), code.dtype)
     out = jnp.where(match, g.reshape(thin), jnp.zeros((), g.dtype))
-    final = g.shape[:lead] + tuple(c * k for c, k in zip(g.shape[lead:], kernels, strict=True))
+    final = before + tuple(c * k for c, k in zip(counts, kernels, strict=True)) + after
     return jnp.broadcast_to(out, tiled).reshape(final)
 
 
-def _unpad(padded: Any, shape: tuple, plan: Sequence[tuple]) -> Any:
-    lead = len(shape) - len(plan)
-    config = [(0, 0, 0)] * lead + [
-        (-p[2], shape[lead + k] + p[2] - padded.shape[lead + k], 0) for k, p in enumerate(plan)
-    ]
+def _unpad(padded: Any, sizes: tuple, plan: Sequence[tuple], lead: int) -> Any:
+    config = [(0, 0, 0)] * padded.ndim
+    for k, (p, size) in enumerate(zip(plan, sizes, strict=True)):
+        config[lead + k] = (-p[2], size + p[2] - padded.shape[lead + k], 0)
     if all(c == (0, 0, 0) for c in config):
         return padded
     return lax.pad(padded, jnp.zeros((), padded.dtype), config)
@@ -192,9 +190,12 @@ def _unpad(padded: Any, shape: tuple, plan: Sequence[tuple]) -> Any:
 def max_pool_grad(
     g0: Any, out1: Any, input_aval: Aval, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> Any:
-    return _spread(
-        g0, out1, input_aval.shape, _plan(input_aval.shape, kernel_size, stride, padding, dilation, ceil_mode)
-    )
+    n = len(kernel_size)
+    plan = _plan(input_aval.shape, kernel_size, stride, padding, dilation, ceil_mode)
+    sizes = input_aval.shape[g0.ndim - n :]
+    if g0.ndim == n + 2:
+        return first(_spread(last(g0), last(out1), sizes, plan, 1))
+    return _spread(g0, out1, sizes, plan, g0.ndim - n)
 
 
 def _size_text(plan_in: Sequence[int], plan_out: Sequence[int], channels: int) -> str:
@@ -313,9 +314,11 @@ def _max_pool(input: T, kernel_size: tuple, stride: tuple, padding: tuple, dilat
     """Max pooling over the last len(kernel_size) dims, every setting a tuple: (maximum, number of the winning window
     element, row-major)."""
     plan = _plan(input.shape, kernel_size, stride, padding, dilation, ceil_mode)
-    x = _pad_windows(input, plan, _lowest(input.dtype))
-    many = math.prod(kernel_size) > 25
-    return (_reduced_max if many else _running_max)(x, plan, _code_dtype(plan))
+    reduce = _reduced_max if math.prod(kernel_size) > 25 else _running_max
+    batched = input.ndim == len(kernel_size) + 2  # then channels-last, as convolutions have it on CPU
+    x, lead = (last(input), 1) if batched else (input, input.ndim - len(kernel_size))
+    best, code = reduce(_pad_windows(x, plan, _lowest(input.dtype), lead), plan, _code_dtype(plan), lead)
+    return (first(best), first(code)) if batched else (best, code)
 
 
 @op(
@@ -347,9 +350,8 @@ def _max_pool_indices(code: T, input_size: tuple, kernel_size: tuple, stride: tu
 # -- average pooling ------------------------------------------------------------------------------------------
 
 
-def _window_sum(x: Any, plan: Sequence[tuple]) -> Any:
+def _window_sum(x: Any, plan: Sequence[tuple], lead: int) -> Any:
     """Sums over windows, one dim after the other."""
-    lead = x.ndim - len(plan)
     for k, (kernel, stride, _, _, count) in enumerate(plan):
         dim = lead + k
         if kernel == stride or count == 1:
@@ -366,9 +368,8 @@ def _window_sum(x: Any, plan: Sequence[tuple]) -> Any:
     return x
 
 
-def _window_sum_grad(g: Any, plan: Sequence[tuple]) -> Any:
+def _window_sum_grad(g: Any, plan: Sequence[tuple], lead: int) -> Any:
     """Each output's gradient at every element of its window (of the padded input)."""
-    lead = g.ndim - len(plan)
     for k, (kernel, stride, _, _, _) in enumerate(plan):
         dim = lead + k
         if kernel == stride or g.shape[dim] == 1:
@@ -415,8 +416,15 @@ def _avg_pool(x: Any, n: int, kernel: Any, stride: Any, padding: Any, ceil: bool
     kernel, padding = ntuple(kernel, n), ntuple(padding, n)
     stride = ntuple(stride, n) if stride not in (None, ()) else kernel
     plan = _avg_plan(x.shape, kernel, stride, padding, ceil)
-    total = _window_sum(_pad_windows(x, plan, 0), plan)
-    return _divide(total, _divisor(x.shape, plan, include, override))
+    divisor = _divisor(x.shape, plan, include, override)
+    if x.ndim == n + 2:  # channels-last, as convolutions have it on CPU
+        return first(_divide(_window_sum(_pad_windows(last(x), plan, 0, 1), plan, 1), _beside_channels(divisor)))
+    lead = x.ndim - n
+    return _divide(_window_sum(_pad_windows(x, plan, 0, lead), plan, lead), divisor)
+
+
+def _beside_channels(divisor: Any) -> Any:
+    return divisor if isinstance(divisor, int) else divisor[..., None]
 
 
 def _avg_grad(
@@ -425,8 +433,12 @@ def _avg_grad(
     kernel, padding = ntuple(kernel, n), ntuple(padding, n)
     stride = ntuple(stride, n) if stride not in (None, ()) else kernel
     plan = _avg_plan(a.shape, kernel, stride, padding, ceil)
-    g = _divide(g, _divisor(a.shape, plan, include, over))
-    return _unpad(_window_sum_grad(g, plan), a.shape, plan)
+    divisor, sizes = _divisor(a.shape, plan, include, over), a.shape[a.ndim - n :]
+    if a.ndim == n + 2:
+        g = _divide(last(g), _beside_channels(divisor))
+        return first(_unpad(_window_sum_grad(g, plan, 1), sizes, plan, 1))
+    g = _divide(g, divisor)
+    return _unpad(_window_sum_grad(g, plan, a.ndim - n), sizes, plan, a.ndim - n)
 
 
 def avg_pool1d_grad(g, input_aval, kernel_size, stride, padding, ceil_mode, count_include_pad):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import compiled, libm
-from .generator import HostGenerator
+from .generator import WORD_COST, HostGenerator
 from .rounding import fma32, fma64
 
 Array = np.ndarray
@@ -209,6 +209,11 @@ def normals_numpy(words: Array, mean: float, std: float) -> Array:
     return out
 
 
+def normals_cost(n: int) -> int:
+    """Nanoseconds that NumPy takes for n normals: some seventy calls, and the work."""
+    return 48000 + 28 * n
+
+
 def _blocks(gen: HostGenerator, out: Array, mean: float, std: float) -> None:
     """Fill ``out`` float32[16 b]."""
     done = 0
@@ -216,7 +221,7 @@ def _blocks(gen: HostGenerator, out: Array, mean: float, std: float) -> None:
         size = min(out.size - done, compiled.WORDS)
         left = gen.left()
         if left < size and (left < _WORTHWHILE or done == 0):
-            gen.go_ahead(size)
+            gen.go_ahead(size * WORD_COST + normals_cost(size))
             left = gen.left()
         size = min(size, left // BLOCK * BLOCK or size)
         piece = out[done : done + size]
@@ -230,7 +235,7 @@ def _blocks(gen: HostGenerator, out: Array, mean: float, std: float) -> None:
 
 def _from_ahead(gen: HostGenerator, n: int, mean: float, std: float) -> Array | None:
     """The next ``n`` normals (not to be written to), from transforms of all words ahead; None if there are none."""
-    if gen.left() < n or not compiled.have_normals(n, normals_numpy):
+    if gen.left() < n or not compiled.have_normals(normals_cost(n), normals_numpy):
         return None
     if n >= _WORTHWHILE:
         return gen.normals(n, mean, std)

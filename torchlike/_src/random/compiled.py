@@ -29,8 +29,11 @@ REFRESHES = 210
 WORDS = REFRESHES * TABLE
 """Words, or normals, that one call makes: 131040, a multiple of 16. Many more would not fit the cache."""
 PADDED = WORDS + 16
-_WORTH = 1 << 25  # nanoseconds that NumPy has taken: by then compiling (some 0.3 s, once) pays for itself soon
-_WORDS_COST, _NORMALS_COST = 4, 32
+_ROW = 227  # entries of a table that do not need each other
+TABLES_AT = 3 * _ROW - TABLE
+ROWS = 3 + 2 * -(-WORDS // (2 * _ROW))
+# Nanoseconds of NumPy's after which loading a program (10 and 30 ms) soon pays for itself, and compiling (0.3 s, once).
+_WORDS_WORTH, _NORMALS_WORTH = 1 << 22, 1 << 25
 _f32, _u32 = np.float32, np.uint32
 # Barriers must live until fusion, to keep the interleaving of sines and cosines out of the loop over polynomials; and
 # handing parts of so short a loop to other threads costs more than it gains.
@@ -50,15 +53,6 @@ def _twisted(upper: Any, lower: Any) -> Any:
     return (joined >> _u32(1)) ^ ((_u32(0) - (lower & _u32(1))) & _u32(0x9908B0DF))
 
 
-def _refreshed(x: Any) -> Any:
-    """The next table, uint32[624]: its entries need each other 227 places on."""
-    a = x[397:624] ^ _twisted(x[0:227], x[1:228])
-    b = a ^ _twisted(x[227:454], x[228:455])
-    c = b[:169] ^ _twisted(x[454:623], x[455:624])
-    d = b[169:170] ^ _twisted(x[623:], a[:1])
-    return jnp.concatenate([a, b, c, d])
-
-
 def _tempered(y: Any) -> Any:
     y = y ^ (y >> _u32(11))
     y = y ^ ((y << _u32(7)) & _u32(0x9D2C5680))
@@ -67,19 +61,26 @@ def _tempered(y: Any) -> Any:
 
 
 def _words(table: Any, position: Any) -> tuple[Any, Any]:
-    """uint32[624], words of it that are used -> the next WORDS words (and 16 of no meaning), the table after them.
+    """uint32[624], words of it that are used -> the next WORDS words (and 16 of no meaning), and the tables.
 
-    The same number of the new table's words are used."""
-    buffer = jnp.zeros(TABLE + PADDED, jnp.uint32)
-    buffer = lax.dynamic_update_slice(buffer, table, (np.int32(0),))
+    The tables are uint32[ROWS, 227], of which the one given begins at TABLES_AT and the others follow it. An entry
+    needs those 624, 623 and 227 places before it; two rows are made at a time, the second of what the first is made of,
+    because what a turn of XLA's loop costs is mostly its beginning."""
+    head = jnp.concatenate([jnp.zeros(TABLES_AT, jnp.uint32), table]).reshape(3, _ROW)
+    second = np.array([[0], [0xFFFFFFFF]], np.uint32)
 
-    def step(k: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
-        x, buffer = carry
-        x = _refreshed(x)
-        return x, lax.dynamic_update_slice(buffer, x, ((k + np.int32(1)) * np.int32(TABLE),))
+    def step(k: Any, buffer: Any) -> Any:
+        row = k * np.int32(2)
+        x = lax.optimization_barrier(lax.dynamic_slice(buffer, (row, np.int32(0)), (3, _ROW)).reshape(-1))
+        x = x[TABLES_AT:]
+        first = x[397:] ^ _twisted(x[:_ROW], x[1 : _ROW + 1])
+        change = _twisted(x[_ROW : 2 * _ROW], x[_ROW + 1 : 2 * _ROW + 1])
+        return lax.dynamic_update_slice(buffer, first ^ (change & second), (row + np.int32(3), np.int32(0)))
 
-    last, buffer = lax.fori_loop(np.int32(0), np.int32(REFRESHES), step, (table, buffer))
-    return _tempered(lax.dynamic_slice(buffer, (position,), (PADDED,))), last
+    buffer = jnp.concatenate([head, jnp.zeros((ROWS - 3, _ROW), jnp.uint32)])
+    buffer = lax.fori_loop(np.int32(0), np.int32((ROWS - 3) // 2), step, buffer)
+    following = lax.dynamic_slice(buffer.reshape(-1), (position + np.int32(TABLES_AT),), (PADDED,))
+    return _tempered(following), buffer
 
 
 # -- normals -----------------------------------------------------------------------------------------------------
@@ -194,9 +195,10 @@ def _build_words() -> None:
     bits = np.random.MT19937(7)
     for position in (TABLE, 5):
         bits.state = {"bit_generator": "MT19937", "state": {"key": bits.state["state"]["key"], "pos": position}}
-        words, last = found(bits.state["state"]["key"].astype(_u32), np.int32(position))
+        words, tables = found(bits.state["state"]["key"].astype(_u32), np.int32(position))
         same = np.array_equal(np.asarray(words)[:WORDS], bits.random_raw(WORDS))
-        if not same or not np.array_equal(np.asarray(last), bits.state["state"]["key"]):
+        last = np.asarray(tables).reshape(-1)[TABLES_AT + WORDS :][:TABLE]
+        if not same or not np.array_equal(last, bits.state["state"]["key"]):
             _State.no_words = True
             return
     _State.words = found
@@ -231,32 +233,38 @@ def _build(build: Callable, *args: Any) -> None:
         _State.no_words = _State.no_normals = True
 
 
-def have_words(n: int) -> bool:
-    """Whether `words` may be called by one who is about to draw n words; they may be what makes it worthwhile."""
+def have_words(cost: int) -> bool:
+    """Whether `words` may be called by one whom NumPy's will cost so many nanoseconds (by a count, not by a clock);
+    they may be what makes it worthwhile."""
     if _State.words is not None:
         return True
     if _State.no_words:
         return False
-    _State.seen += n * _WORDS_COST
-    if _State.seen >= _WORTH:
+    _State.seen += cost
+    if _State.seen >= _WORDS_WORTH:
         _build(_build_words)
     return _State.words is not None
 
 
-def have_normals(n: int, reference: Callable[[np.ndarray, float, float], np.ndarray]) -> bool:
+def have_normals(cost: int, reference: Callable[[np.ndarray, float, float], np.ndarray]) -> bool:
     """The same for `normals`. `reference(words, mean, std)` is what they are compared with."""
     if _State.normals is not None:
         return True
     if _State.no_normals or _State.no_words:
         return False
-    _State.seen += n * _NORMALS_COST
-    if _State.seen >= _WORTH and have_words(0) and not _State.no_normals:
+    _State.seen += cost
+    if _State.seen >= _NORMALS_WORTH and have_words(0) and not _State.no_normals:
         _build(_build_normals, reference)
     return _State.normals is not None
 
 
+def normals_ready() -> bool:
+    """Whether `normals` may be called."""
+    return _State.normals is not None
+
+
 def words(table: np.ndarray, position: int) -> tuple[Any, Any] | None:
-    """`_words`, JAX arrays; None if that is no longer possible."""
+    """`_words`, JAX arrays (the tables as rows); None if that is no longer possible."""
     try:
         return _State.words(table, np.int32(position))
     except Exception:

@@ -23,7 +23,12 @@ _WIDE_RANGE = 1 << 28  # from here on two words per number
 _STEP = 4096
 _INDEX = np.arange(float(_STEP))
 _BY_LIST = 24  # permutations up to here are made in a list
+_DIVIDED = 4096  # and up to here by whole-number divisions
+_COUNTDOWN = np.arange(_DIVIDED, 1, -1, dtype=np.uint32)
+_PLACES = np.arange(_DIVIDED, dtype=np.uint32)
+_COLUMN = np.arange(_DIVIDED, dtype=np.float32).reshape(-1, 1)
 _LAPACK_AFTER = 1 << 18  # permuted elements after which SciPy is worth its import
+_LOW21 = np.array((1 << 21) - 1, np.uint32)
 _LONG_PERMUTATION = (2**32 - 1) // 20
 _U64 = 1 << 64
 _INT64 = np.dtype(np.int64)
@@ -217,6 +222,10 @@ def check_permutation(n: int, dtype: np.dtype) -> None:
 
 def _partners(words: Array, n: int) -> Array:
     """Which place is swapped with place i: i + word mod (n - i), int32[n - 1]."""
+    if n <= _DIVIDED:
+        left = words % _COUNTDOWN[_DIVIDED - n :]
+        left += _PLACES[: n - 1]
+        return left.view(np.int32)
     out = np.empty(n - 1, np.int32)
     quotient = np.empty(min(n, _STEP))
     for start in range(0, n - 1, _STEP):
@@ -244,7 +253,11 @@ def _swapped_list(partners: list[int], n: int) -> list[int]:
 def _swapped_lapack(partners: Array, n: int) -> Array:
     """The same by the row interchanges of an LU factorisation, on a matrix of one column."""
     single = n <= 1 << 24
-    column = np.arange(n, dtype=np.float32 if single else np.float64).reshape(n, 1)
+    column: Array
+    if n <= _DIVIDED:
+        column = _COLUMN[:n].copy()
+    else:
+        column = np.arange(n, dtype=np.float32 if single else np.float64).reshape(n, 1)
     interchange = _Swaps.lapack.slaswp if single else _Swaps.lapack.dlaswp
     return interchange(column, partners, overwrite_a=True)[:, 0].astype(np.int64)
 
@@ -277,12 +290,23 @@ class _Swaps:
 
 def _keep(gen: HostGenerator, n: int, p: float) -> Array:
     """bool[n]: unit64 < p."""
-    threshold = np.uint64(math.ceil(p * 9007199254740992.0))
+    high, low = divmod(math.ceil(p * 9007199254740992.0), 1 << 32)
     if n <= PIECE:
-        return gen.dwords53(n) < threshold
+        return _below(gen.words32(2 * n), high, low)
     out = np.empty(n, np.bool_)
     for start, stop in pieces(n):
-        np.less(gen.dwords53(stop - start), threshold, out[start:stop])
+        out[start:stop] = _below(gen.words32(2 * (stop - start)), high, low)
+    return out
+
+
+def _below(words: Array, high: int, low: int) -> Array:
+    """Which 53-bit draws, uint32[2 n], are below high * 2**32 + low. Nearly always the first words decide."""
+    first = words[0::2] & _LOW21
+    out = first < high
+    if low:
+        level = first == high
+        if level.any():
+            out[level] = words[1::2][level] < low
     return out
 
 
@@ -403,21 +427,32 @@ def multinomial_scores(weights: Array, noise: Array, num_samples: int) -> Array:
 
 
 def _with_replacement(gen: HostGenerator, weights: Array, num_samples: int) -> Array:
-    rows = weights.reshape(-1, weights.shape[-1])
     kind = float64 if weights.dtype == float64 else float32
-    rows = rows.astype(kind)
-    text = "invalid multinomial distribution ({})"
+    rows: Array = weights.reshape(-1, weights.shape[-1]).astype(kind, copy=False)
     out = np.empty((rows.shape[0], num_samples), np.int64)
     with gen.lock:
-        for index, row in enumerate(rows):
-            checks.require(bool((row >= 0).all()), text.format("encountering probability entry < 0"))
-            checks.require(
-                bool(np.isfinite(row).all()), text.format("encountering probability entry = infinity or NaN")
-            )
+        if rows.size and np.minimum.reduce(rows, None) >= 0:
+            heights: Array = np.add.accumulate(rows, 1)
+            total = heights[:, -1:]
+            if all(0 < x < math.inf for x in total.ravel().tolist()):
+                heights /= total
+                heights[:, -1] = 1
+                wide = heights.astype(np.float64, copy=False)
+                for index, row in enumerate(wide):
+                    out[index] = row.searchsorted(unit64(gen, num_samples))
+                return out.reshape(*weights.shape[:-1], num_samples)
+        for index, row in enumerate(rows):  # there is something wrong with one of them
+            _check_row(row)
             cumulative = np.add.accumulate(row)
-            total = cumulative[-1] if cumulative.size else kind.type(0)
-            checks.require(bool(total > 0), text.format("sum of probabilities <= 0"))
-            cumulative /= total
+            cumulative /= cumulative[-1]
             cumulative[-1] = 1
             out[index] = np.searchsorted(cumulative.astype(np.float64), unit64(gen, num_samples), side="left")
     return out.reshape(*weights.shape[:-1], num_samples)
+
+
+def _check_row(row: Array) -> None:
+    text = "invalid multinomial distribution ({})"
+    checks.require(bool((row >= 0).all()), text.format("encountering probability entry < 0"))
+    checks.require(bool(np.isfinite(row).all()), text.format("encountering probability entry = infinity or NaN"))
+    total = np.add.accumulate(row)[-1] if row.size else row.dtype.type(0)
+    checks.require(bool(total > 0), text.format("sum of probabilities <= 0"))

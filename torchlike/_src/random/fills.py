@@ -182,6 +182,18 @@ def _scalar_normals(gen: HostGenerator, n: int) -> Array:
     return out
 
 
+def standard_normals32(gen: HostGenerator, n: int) -> Array:
+    """n standard normals for a row-major tensor: float32[n]."""
+    if n >= BLOCK:
+        ahead = gen.ahead
+        if ahead is not None and ahead.plan is not None and ahead.plan.n == n:  # hot
+            found = ahead.plan.take(gen)
+            if found is not None:
+                return found
+        return normal_blocks32(gen, n, 0.0, 1.0, draw_remainder=True)
+    return np.array([scalar_normal(gen) + 0.0 for _ in range(n)], np.float32)
+
+
 def normal(
     gen: HostGenerator,
     shape: Shape,
@@ -201,11 +213,9 @@ def normal(
         NotImplementedError: an integer dtype.
     """
     if dtype is float32 and std == 1.0 and mean == 0.0 and not scalar_path:  # hot
-        n = math.prod(shape)
-        if n >= BLOCK:
-            with gen.lock:
-                out = normal_blocks32(gen, n, mean, std, draw_remainder=True)
-            return out if len(shape) == 1 else out.reshape(shape)
+        with gen.lock:
+            out = standard_normals32(gen, math.prod(shape))
+        return out if len(shape) == 1 else out.reshape(shape)
     dtype = np.dtype(dtype)
     mean, std = float(mean), float(std)
     checks.deviation(std)

@@ -28,8 +28,13 @@ _MASK24 = np.array((1 << 24) - 1, np.int32)
 _LOW21 = np.array((1 << 21) - 1, np.uint32)
 _SCALE24 = np.array(2.0**-24, np.float32)
 _NO_WORDS = np.empty(0, np.uint32)
-# After so many words from one seed, words are made ahead of their use, if there is a compiled program that makes them.
-_AHEAD_AFTER = compiled.WORDS // 2
+# What NumPy's draws cost, in nanoseconds, and after how many of them from one seed words are made ahead of their use by
+# the compiled program, if there is one.
+WORD_COST = 4
+_AHEAD_AFTER = WORD_COST * compiled.WORDS // 2
+# Draws up to here are taken from words that NumPy made ahead, so many at first, then twice as many each time.
+_SMALL = 2048
+_FIRST_AHEAD, _MOST_AHEAD = 4 * _TABLE, 64 * _TABLE
 
 # seed, left, seeded, next; the table; a double that is always 0, the cached normal, 0, and whether it is valid, with
 # the like of it in single precision
@@ -66,15 +71,53 @@ _NO_ENTROPY: Any = _NoEntropy()
 
 
 class Ahead:
-    """Words made ahead of their use, and what was made of all of them at once."""
+    """Words made ahead of their use, and what was made of all of them at once.
 
-    __slots__ = ("last", "normals", "placed", "position", "table")
+    Those of the compiled program come with the tables they were made of, and a JAX array. Those of NumPy's engine end
+    with a table, where the engine stands."""
 
-    def __init__(self, table: np.ndarray, position: int, placed: Any, last: np.ndarray) -> None:
-        self.table, self.position = table, position  # uint32[624] and how many of its words were used before
-        self.last = last  # uint32[624], as many of whose words are used after
-        self.placed = placed  # the words as a JAX array
+    __slots__ = ("normals", "placed", "plan", "plans", "position", "tables")
+
+    def __init__(self, tables: np.ndarray, position: int, placed: Any = None) -> None:
+        self.tables = tables  # uint32[624 k], one after another
+        self.position = position  # how many words of the first table were used before
+        self.placed = placed  # the words as a JAX array, or None
         self.normals: list[np.ndarray | None] = [None] * 16  # of blocks beginning at words 0, 1, ... 15
+        self.plan: Plan | None = None  # and of the blocks that many equal calls will ask for
+        self.plans = 0
+
+
+class Plan:
+    """The normals of many calls for n of them each, where n is no multiple of 16.
+
+    A call takes n // 16 blocks of words, loses n % 16 words, and takes a block for its last 16 values. The blocks of
+    all calls are put together for one transform; by way of the shifts it would take up to 16."""
+
+    __slots__ = ("block", "calls", "full", "made", "n", "start", "step", "tail")
+
+    def __init__(self, words: np.ndarray, start: int, n: int) -> None:
+        self.n, self.start = n, start
+        self.full, self.tail, self.step = n & -16, n - 16, n + 16
+        self.block = self.full + 16  # normals made for a call
+        self.calls = calls = (compiled.WORDS - start) // self.step
+        chosen = np.zeros(compiled.PADDED, np.uint32)
+        rows = chosen[: calls * self.block].reshape(calls, self.block)
+        given = words[start : start + calls * self.step].reshape(calls, self.step)
+        rows[:, : self.full] = given[:, : self.full]
+        rows[:, self.full :] = given[:, n:]
+        self.made = compiled.normals(chosen, 0)
+
+    def take(self, gen: HostGenerator) -> np.ndarray | None:
+        """The call that begins at the generator's position: float32[n]; None if none does. HOT."""
+        at, made, n = gen._at, self.made, self.n
+        call, rest = divmod(at - self.start, self.step)
+        if rest or not 0 <= call < self.calls or made is None:
+            return None
+        first = call * self.block
+        out = made[first : first + n].copy()
+        out[self.tail :] = made[first + self.full : first + self.block]
+        gen._at = at + self.step
+        return out
 
 
 class HostGenerator:
@@ -85,20 +128,24 @@ class HostGenerator:
     Functions that draw hold ``lock`` for their whole run, so that threads sharing a generator interleave calls,
     never words.
 
-    Words come from NumPy's engine, or from ``ahead``: then the next one is ``_words[_at]`` and the engine is stale.
-    Which of them it is changes the cost of a draw, never a number; the state is always that of the words used.
+    Words come from NumPy's engine, or from ``ahead``: then the next one is ``_words[_at]`` and the engine is stale or
+    further on. Which of them it is changes the cost of a draw, never a number; the state is always that of the words
+    used.
     """
 
     __slots__ = (
-        "_at", "_bits", "_drawn", "_legacy", "_limit", "_normal32", "_seed", "_units", "_unused", "_words", "ahead",
-        "cached_normal", "lock",
+        "_at", "_bits", "_legacy", "_limit", "_more_ahead", "_normal32", "_normals_before", "_saved", "_seed",
+        "_spent", "_units", "_unused", "_words", "ahead", "cached_normal", "lock",
     )  # fmt: skip
     ahead: Ahead | None
     _words: np.ndarray
     _units: np.ndarray | None
     _at: int
     _limit: int
-    _drawn: int
+    _spent: int
+    _more_ahead: int
+    _normals_before: int
+    _saved: tuple[Ahead | None, int, float | None, np.ndarray] | None
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
         # The engine is made at the first draw: it costs a hundred times what the rest of this object costs, and
@@ -148,8 +195,12 @@ class HostGenerator:
 
     def get_state(self) -> np.ndarray:
         """The complete state as PyTorch serialises it: uint8[5056]."""
-        out = np.zeros(STATE_SIZE, np.uint8)
         with self.lock:
+            saved = self._saved
+            if saved is not None:  # nothing was drawn since, unless from words ahead or the cached normal
+                if saved[0] is self.ahead and saved[1:3] == (self._at, self.cached_normal):
+                    return saved[3].copy()
+            out = np.zeros(STATE_SIZE, np.uint8)
             table, position = self._table()
             following = position
             if position == _TABLE:
@@ -158,6 +209,7 @@ class HostGenerator:
             out[24 : 24 + 8 * _TABLE].view("<u8")[:] = table
             normal, has_normal = (0.0, 0) if self.cached_normal is None else (self.cached_normal, 1)
             _TAIL.pack_into(out.data, 24 + 8 * _TABLE, normal, has_normal, *self._normal32)
+            self._saved = self.ahead, self._at, self.cached_normal, out.copy()
         return out
 
     def _end_of_table(self, table: np.ndarray) -> int:
@@ -231,9 +283,52 @@ class HostGenerator:
                 piece = out[start : start + compiled.WORDS]
                 piece[:] = self.words32(piece.size)
             return out
-        if self.go_ahead(n):
+        if self.go_ahead(n * WORD_COST):
             return self.words32(n)
-        return self._bits.random_raw(n).astype(np.uint32)
+        if n <= _SMALL and self._more_ahead:
+            self._numpy_ahead(n)
+            return self.words32(n)
+        self._more_ahead = self._more_ahead or _FIRST_AHEAD
+        self._saved = None
+        left = self._words[self._at : self._limit]
+        words = self._bits.random_raw(n - left.size).astype(np.uint32)
+        if self.ahead is not None:
+            words = np.concatenate([left, words])
+            self._drop_ahead()
+        return words
+
+    def _numpy_ahead(self, n: int) -> None:
+        """Let there be n words ahead, made by NumPy up to the end of a table."""
+        table, position = self._table()
+        left = self._words[self._at : self._limit]
+        used = position + left.size
+        size = -(-max(n - left.size, self._more_ahead) // _TABLE) * _TABLE - used % _TABLE
+        if size < n - left.size:
+            size += _TABLE
+        self._more_ahead = min(2 * self._more_ahead or _FIRST_AHEAD, _MOST_AHEAD)
+        self._spent += size * WORD_COST
+        compiled.have_words(size * WORD_COST)
+        words = self._engine().random_raw(size).astype(np.uint32)
+        if left.size:
+            words = np.concatenate([left, words])
+        self.ahead, self._saved = Ahead(table, position), None
+        self._words, self._units = words, None
+        self._at, self._limit = 0, words.size
+
+    def peek53(self, n: int) -> np.ndarray:
+        """What ``dwords53(n)`` would return, n <= 60000; nothing is drawn. See ``skip``."""
+        at = self._at
+        if at + 2 * n > self._limit:
+            if not self.go_ahead(2 * n * WORD_COST):
+                self._numpy_ahead(2 * n)
+            at = self._at
+        out = self.dwords53(n)
+        self._at = at
+        return out
+
+    def skip(self, n: int) -> None:
+        """Use n words that ``peek53`` has seen (two for each draw)."""
+        self._at += n
 
     def dwords(self, n: int) -> np.ndarray:
         """The next ``n`` 64-bit draws (2n words, the first one in the high half): uint64[n], writable."""
@@ -260,10 +355,6 @@ class HostGenerator:
             self._at = at + 2
             item = self._words.item
             return (item(at) << 32 | item(at + 1)) & _MASK53
-        if self.ahead is None:
-            raw = self._engine().random_raw
-            self._drawn += 2
-            return (raw() << 32 | raw()) & _MASK53
         high, low = self.words32(2).tolist()
         return (high << 32 | low) & _MASK53
 
@@ -271,7 +362,7 @@ class HostGenerator:
         """The low 24 bits of the next ``n`` words, times 2**-24: float32[n], writable."""
         at = self._at
         stop = at + n
-        if stop <= self._limit and n < _AHEAD_AFTER:
+        if stop <= self._limit and (n <= _SMALL or n < self._limit >> 1):
             if self._units is None:
                 self._units = _units(self._words)
             self._at = stop
@@ -280,28 +371,31 @@ class HostGenerator:
 
     # -- ahead of use ----------------------------------------------------------------------------------------
 
-    def go_ahead(self, n: int) -> bool:
-        """Make words ahead, from the present position, for one who wants n of them; False if he is to draw them."""
-        if self.ahead is None:
+    def go_ahead(self, cost: int) -> bool:
+        """Let the compiled program make words ahead, from the present position; False without it.
+
+        ``cost`` is that of the draw without them."""
+        if self.ahead is None or self.ahead.placed is None:
             self._engine()
-            self._drawn += n
-            if not compiled.have_words(n) or self._drawn < _AHEAD_AFTER:
+            self._spent += cost
+            if not compiled.have_words(cost) or self._spent < _AHEAD_AFTER:
                 return False
         table, position = self._table()
         found = compiled.words(table, position) if compiled.have_words(0) else None
         if found is None:
-            self._forget_ahead()
+            self._drop_ahead()
             self._set_engine(table, position)
             return False
-        placed, last = found
-        self.ahead = Ahead(table, position, placed, np.asarray(last))
+        placed, rows = found
+        tables = np.asarray(rows).reshape(-1)[compiled.TABLES_AT :]
+        self.ahead, self._saved = Ahead(tables, position, placed), None
         self._words = np.asarray(placed)
         self._at, self._limit, self._units = 0, compiled.WORDS, None
         return True
 
     def left(self) -> int:
-        """How many words there are ahead."""
-        return self._limit - self._at
+        """How many words of the compiled program there are ahead."""
+        return self._limit - self._at if self.ahead is not None and self.ahead.placed is not None else 0
 
     def normals(self, n: int, mean: float = 0.0, std: float = 1.0) -> np.ndarray | None:
         """Normals from the next ``n`` words, which are ahead, in blocks of 16: float32[n], not to be written to.
@@ -309,7 +403,7 @@ class HostGenerator:
         A last block that is not complete holds numbers of no meaning. None if they cannot be made; nothing is drawn.
         """
         at, ahead = self._at, self.ahead
-        if ahead is None:
+        if ahead is None or ahead.placed is None:
             return None
         shift = at & 15
         made = None
@@ -327,35 +421,65 @@ class HostGenerator:
     def standard_normals(self, n: int, draw_remainder: bool) -> np.ndarray | None:
         """``box_muller.normal_blocks32`` from transforms that there are: float32[n]; None without them."""
         ahead = self.ahead
-        if ahead is None:
+        if ahead is None or ahead.placed is None:
             return None
         at = self._at
         remainder = n & 15
-        stop = at + n
-        if remainder:
-            stop += 16 if draw_remainder else 16 - remainder
-        if stop > self._limit:
-            return None
-        shift = at & 15
-        made = ahead.normals[shift]
-        if made is None:
-            return None
-        out = made[at - shift : at - shift + n].copy()
-        if remainder:
-            tail = stop - 16
-            shift = tail & 15
-            made = ahead.normals[shift]
-            if made is None:
+        if not remainder:
+            stop = at + n
+            made = ahead.normals[at & 15]
+            if made is None or stop > self._limit:
                 return None
-            out[n - 16 :] = made[tail - shift : tail - shift + 16]
+            self._at = stop
+            at &= -16
+            return made[at : at + n].copy()
+        if not draw_remainder:
+            return self._overlapping_normals(ahead, n, at + n + 16 - remainder)
+        plan = ahead.plan
+        if plan is not None and plan.n == n:
+            out = plan.take(self)
+            if out is not None:
+                return out
+        out = self._overlapping_normals(ahead, n, at + n + 16)
+        if out is not None:
+            return out
+        again = n == self._normals_before
+        self._normals_before = n
+        if not again or not compiled.normals_ready():
+            return None
+        if at + n + 16 > self._limit:
+            self.go_ahead(0)
+            ahead = self.ahead
+        if ahead is None or ahead.plans == 4:
+            return None
+        ahead.plans += 1
+        ahead.plan = Plan(self._words, self._at, n)
+        return ahead.plan.take(self)
+
+    def _overlapping_normals(self, ahead: Ahead, n: int, stop: int) -> np.ndarray | None:
+        """``standard_normals`` of a size that is no multiple of 16, from two transforms; draws up to word ``stop``."""
+        at = self._at
+        tail = stop - 16
+        most, last = ahead.normals[at & 15], ahead.normals[tail & 15]
+        if most is None or last is None or stop > self._limit:
+            return None
+        at &= -16
+        out = most[at : at + n].copy()
+        tail &= -16
+        out[n - 16 :] = last[tail : tail + 16]
         self._at = stop
         return out
 
     def _forget_ahead(self) -> None:
-        self.ahead = None
+        """For a new stream."""
+        self._drop_ahead()
+        self._spent = self._more_ahead = self._normals_before = 0
+
+    def _drop_ahead(self) -> None:
+        self.ahead = self._saved = None
         self._words = _NO_WORDS
         self._units = None
-        self._at = self._limit = self._drawn = 0
+        self._at = self._limit = 0
 
     def _table(self) -> tuple[np.ndarray, int]:
         """The table, uint32[624], and how many of its words are used."""
@@ -366,11 +490,10 @@ class HostGenerator:
         refreshes, position = divmod(ahead.position + self._at, _TABLE)
         if not position and refreshes:  # PyTorch refreshes a table when it needs the first word of the new one
             refreshes, position = refreshes - 1, _TABLE
-        if refreshes == 0:
-            return ahead.table, position
-        if refreshes == compiled.REFRESHES:
-            return ahead.last, position
-        start = refreshes * _TABLE - ahead.position
+        start = refreshes * _TABLE
+        if start < ahead.tables.size:
+            return ahead.tables[start : start + _TABLE], position
+        start -= ahead.position
         return _untempered(self._words[start : start + _TABLE]), position
 
     def _set_engine(self, table: np.ndarray, position: int) -> None:

@@ -54,14 +54,14 @@ def _tracing_context() -> tuple[Any, type | None]:
         return None, None
 
 
-_CONTEXT, _OUTSIDE = _tracing_context()
+CONTEXT, OUTSIDE = _tracing_context()
 
 
 def chosen() -> bool:
     """Whether numbers come from here, now. Hot."""
     if Choice.enabled or SCOPE.key is not None:
         return True
-    if _CONTEXT is not None and type(_CONTEXT.trace) is _OUTSIDE:
+    if CONTEXT is not None and type(CONTEXT.trace) is OUTSIDE:
         return False
     return isinstance(jnp.zeros((), np.bool_), jax.core.Tracer)
 

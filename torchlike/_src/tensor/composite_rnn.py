@@ -72,19 +72,19 @@ class _Packing:
 
 
 def _lstm_layer(x: Any, state: list, weights: tuple, w_hr: Any, lengths: Any, reverse: bool) -> Any:
-    return internal.lstm_layer(x, *state, *weights, w_hr, lengths, reverse=reverse)
+    return internal.lstm_layer(x, *state, *weights, w_hr, lengths, reverse=reverse)[:3]
 
 
 def _gru_layer(x: Any, state: list, weights: tuple, w_hr: Any, lengths: Any, reverse: bool) -> Any:
-    return internal.gru_layer(x, *state, *weights, lengths, reverse=reverse)
+    return internal.gru_layer(x, *state, *weights, lengths, reverse=reverse)[:2]
 
 
 def _tanh_layer(x: Any, state: list, weights: tuple, w_hr: Any, lengths: Any, reverse: bool) -> Any:
-    return internal.rnn_layer(x, *state, *weights, lengths, reverse=reverse, relu=False)
+    return internal.rnn_layer(x, *state, *weights, lengths, reverse=reverse, relu=False)[:2]
 
 
 def _relu_layer(x: Any, state: list, weights: tuple, w_hr: Any, lengths: Any, reverse: bool) -> Any:
-    return internal.rnn_layer(x, *state, *weights, lengths, reverse=reverse, relu=True)
+    return internal.rnn_layer(x, *state, *weights, lengths, reverse=reverse, relu=True)[:2]
 
 
 def _call(layer: Callable, args: tuple, states_of: Callable, projected_of: Callable) -> tuple:

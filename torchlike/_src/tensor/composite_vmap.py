@@ -9,6 +9,7 @@ from typing import Any
 
 from torchlike._src.tensor import composite_nn
 from torchlike._src.tensor.namespace import SPACES, names
+from torchlike._src.tensor.random_plain import SMALL, shortened
 from torchlike._src.tensor.tensor import Tensor, TensorBase
 
 ERROR = (
@@ -186,7 +187,7 @@ def _guarded(name: str, function: Callable, way: Callable) -> Callable:
             return function(*args, **kwargs)
         return way(name, function, args, kwargs)
 
-    return call
+    return shortened(call, SMALL[name], STACK) if name in SMALL else call
 
 
 WAYS = {

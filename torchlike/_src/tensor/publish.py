@@ -179,10 +179,93 @@ def _literal(value: Any) -> str:
     return repr(value)
 
 
+RECORDED = [
+    "_node = _parent.children.get(_key)",
+    "if _node is None: _node = grow_or_recover(MAIN, _parent, _key)",
+    "_v = NEW(Value)",
+    "_v.aval = _aval = _node.aval",
+    "_v.array = None",
+    "_v.epoch = _epoch",
+    "_v.index = _node.index",
+    "MAIN.values.append(_v)",
+    "MAIN.node = _node",
+    "MAIN.busy = False",
+    "_t = NEW(Tensor)",
+    "_s = NEW(Storage)",
+    "_s.value = _v",
+    "_s.version = 0",
+    "_t._s = _s",
+    "_t._view = None",
+    "_t._aval = _aval",
+]
+"""The lines that append the operation `_key` to the open trace and make its result `_t`."""
+NODE = [
+    "if _plan is not None:",
+    "    MAIN.taped = True",
+    "    _t._rg = True",
+    "    _t._gf = _g = NEW(OpNode)",
+    "    _g.seq = next_sequence()",
+    "    _g.extra = None",
+    "    _g.plan = _plan",
+]
+
+
+def hot_body_of_three(declared: Op) -> list[str] | None:
+    """`hot_body` for two operands and an optional third one that is given: a layer's input, weight and bias."""
+    if [a for _, a in declared.operands] != [T, T, TO] or declared.outputs is not None or declared.statics:
+        return None
+    if not declared.differentiable:
+        return None
+    n = [name for name, _ in declared.operands]
+    values = [f"_v{k}" for k in range(3)]
+    lines = [f"if {n[2]} is not None and not SLOW and get_ident() == MAIN_THREAD:"]
+    lines += [f"    _v{k} = {x}._s.value if {x}._view is None else {x}._read()" for k, x in enumerate(n)]
+    lines += [
+        "    if MAIN.busy: MAIN.recover()",
+        "    MAIN.busy = True",
+        "    _epoch = MAIN.epoch",
+        "    _parent = MAIN.node",
+    ]
+    pad = "    "
+    for k, v in enumerate(values):
+        lines += [
+            f"{pad}_r{k} = {v}.index if {v}.epoch is _epoch else new_leaf(MAIN, {v}, _parent)",
+            f"{pad}if _r{k} is not None:",
+        ]
+        pad += "    "
+    body = ["_key = (_op, GIVEN, _r0, _r1, _r2)", *RECORDED]
+    body += [f"if ({' or '.join(f'{x}._rg' for x in n)}) and MODE.enabled:"]
+    body += [
+        f"    _e{k} = (({x}._gf or {x}) if {x}._view is None else {x}._edge()) if {x}._rg else None"
+        for k, x in enumerate(n)
+    ]
+    body += [
+        "    _need = (_e0 is not None, _e1 is not None, _e2 is not None)",
+        "    _plan = _node.grad_plans.get(_need, 0)",
+        "    if _plan == 0: _plan = _node.grad_plans[_need] = grad_plan(_node.kernel, _need)",
+        *["    " + line for line in NODE],
+        "        _g.edges = (_e0, _e1, _e2)",
+        f"        _g.saved = save(_plan, ({', '.join(n)}), (_v0, _v1, _v2), _s) if _plan.saves else ()",
+        "        if _node.bound: check_length(MAIN)",
+        "        return _t",
+        "_t._rg = False",
+        "_t._gf = None",
+        "if _node.bound: check_length(MAIN)",
+        "return _t",
+    ]
+    return lines + [pad + line for line in body]
+
+
+GIVEN = ((-1, -1, -1),)
+"""The static arguments of such an operation: where its operands are."""
+
+
 def hot_body(declared: Op) -> list[str] | None:
     """The common case of an operator of one or two operands, written out: record it and put it on the tape, with no
     call in between. It does exactly what `apply` does when nothing unusual is going on (`SLOW` is empty)."""
     kinds = [a for _, a in declared.operands]
+    if len(kinds) == 3:
+        return hot_body_of_three(declared)
     if declared.outputs is not None or not declared.simple or len(kinds) not in (1, 2) or kinds[0] not in (T, TS):
         return None
     if any(k not in (T, TS) for k in kinds):
@@ -231,26 +314,7 @@ def hot_body(declared: Op) -> list[str] | None:
         lines += ["        if _r1 is not None:"]
         pad = "            "
     key = "(_op, _static, _r0, _r1)" if two else "(_op, _static, _r0)"
-    body = [
-        f"_key = {key}",
-        "_node = _parent.children.get(_key)",
-        "if _node is None: _node = grow_or_recover(MAIN, _parent, _key)",
-        "_v = NEW(Value)",
-        "_v.aval = _aval = _node.aval",
-        "_v.array = None",
-        "_v.epoch = _epoch",
-        "_v.index = _node.index",
-        "MAIN.values.append(_v)",
-        "MAIN.node = _node",
-        "MAIN.busy = False",
-        "_t = NEW(Tensor)",
-        "_s = NEW(Storage)",
-        "_s.value = _v",
-        "_s.version = 0",
-        "_t._s = _s",
-        "_t._view = None",
-        "_t._aval = _aval",
-    ]
+    body = [f"_key = {key}", *RECORDED]
     grads = f"{n[0]}._rg" + ((f" or (_tensor and {n[1]}._rg)" if number else f" or {n[1]}._rg") if two else "")
     if declared.differentiable:
         body += [
@@ -267,14 +331,8 @@ def hot_body(declared: Op) -> list[str] | None:
             "    _plan = _node.grad_plans.get(_need, 0)",
             "    if _plan == 0:",
             "        _plan = _node.grad_plans[_need] = grad_plan(_node.kernel, _need)",
-            "    if _plan is not None:",
-            "        MAIN.taped = True",
-            "        _t._rg = True",
-            "        _t._gf = _g = NEW(OpNode)",
+            *["    " + line for line in NODE],
             f"        _g.edges = ({'_e0, _e1' if two else '_e0,'})",
-            "        _g.seq = next_sequence()",
-            "        _g.extra = None",
-            "        _g.plan = _plan",
             "        if not _plan.saves: _g.saved = ()",
         ]
         second = f"({n[-1]} if not _tensor else _v1)" if number else "_v1"
@@ -529,6 +587,7 @@ def environment(declared: Op) -> dict[str, Any]:
         "get_ident": threading.get_ident,
         "wrapped": recorder.wrapped,
         "NEW": object.__new__,
+        "GIVEN": GIVEN,
         "ONE": ONE,
         "OpNode": OpNode,
         "Storage": Storage,

@@ -489,6 +489,11 @@ def _select_n(em: Emitter, eqn: Any, which: Ref, *cases: Ref) -> Ref:
         chosen = cases[int(which.const.reshape(()))]
         return chosen
     if which.dtype == BOOL:
+        if which.phys == () and cases[0].phys == cases[1].phys != ():
+            text = f"{cases[1].name} if {which.name} else {cases[0].name}"
+            out = em.put(text, shape, dtype, cases[0].phys)
+            em.lines[-1].pins = True
+            return out
         return _apply(em, np.where, (which, cases[1], cases[0]), shape, dtype)
     result = cases[-1]
     for i in range(len(cases) - 2, -1, -1):

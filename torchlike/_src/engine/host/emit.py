@@ -92,6 +92,15 @@ class Line:
         self.reuse: tuple[tuple[str, Shape, np.dtype], ...] = ()
         self.nbytes = 0
 
+    def rename(self, names: dict[str, str]) -> None:
+        """Use other variables in place of some."""
+        if names.keys().isdisjoint(self.uses):
+            return
+        self.text = _VARIABLE.sub(lambda found: names.get(found[0], found[0]), self.text)
+        self.uses = tuple(dict.fromkeys(names.get(u, u) for u in self.uses))
+        self.alias = names.get(self.alias, self.alias) if self.alias else None
+        self.reuse = tuple((names.get(n, n), shape, dtype) for n, shape, dtype in self.reuse)
+
 
 Rule = Callable[..., Any]
 RULES: dict[str, tuple[Rule, bool]] = {}

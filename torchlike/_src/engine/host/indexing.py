@@ -327,7 +327,7 @@ def _combiner(combine: Any, unique: bool, dtype: np.dtype, width: int) -> Callab
         return assign
 
     wide = np.float32 if is_low(dtype) else None
-    join = np.add if combine is np.subtract else combine
+    columns, rows = np.arange(width), max(1, (1 << 20) // max(width, 1))
 
     def accumulate(table: np.ndarray, flat: np.ndarray, updates: np.ndarray) -> np.ndarray:
         if wide is not None:
@@ -340,13 +340,12 @@ def _combiner(combine: Any, unique: bool, dtype: np.dtype, width: int) -> Callab
         elif width == 1:
             combine.at(table[:, 0], flat, updates[:, 0])  # fast in NumPy for one-dimensional arrays only
         else:
-            # Rows: sort by target, join equal targets, then every target is met once.
-            order = np.argsort(flat, kind="stable")
-            flat = flat[order]
-            first = np.flatnonzero(np.concatenate(([True], flat[1:] != flat[:-1])))
-            joined = join.reduceat(updates[order], first, 0, table.dtype)
-            target = flat[first]
-            table[target] = combine(table[target], joined)
+            # Element by element, in order: NumPy is fast at that in one dimension only.
+            table = np.ascontiguousarray(table)
+            line = table.reshape(-1)
+            for i in range(0, flat.size, rows):
+                at = flat[i : i + rows, None] * width + columns
+                combine.at(line, at.reshape(-1), updates[i : i + rows].reshape(-1))
         return table
 
     return accumulate

@@ -59,8 +59,26 @@ def _output(em: Emitter, ref: Ref) -> str:
     return ref.name
 
 
+def _merge(lines: list[Line], outs: dict[str, int]) -> list[Line]:
+    """Without the lines that compute what an earlier one has computed (the bias corrections of each parameter of an
+    optimizer), but for results: each is an array of its own."""
+    first: dict[str, Line] = {}
+    same: dict[str, str] = {}
+    kept = []
+    for line in lines:
+        line.rename(same)
+        known = first.setdefault(line.text, line)
+        if known is line or len(known.targets) != len(line.targets) or not outs.keys().isdisjoint(line.targets):
+            kept.append(line)
+        else:
+            same.update(zip(line.targets, known.targets))
+    return kept
+
+
 def _clean(lines: list[Line], outs: dict[str, int]) -> list[str]:
-    """Drop dead lines, free big arrays after their last use and let ufuncs write into operands that die there."""
+    """Drop repeated and dead lines, free big arrays after their last use and let ufuncs write into operands that die
+    there."""
+    lines = _merge(lines, outs)
     needed = set(outs)
     kept: list[Line] = []
     for line in reversed(lines):
