@@ -68,6 +68,10 @@ def case_convolution_errors(torch):
         raises(torch, lambda s=s, k=k: F.conv2d(*operands(torch, s, need=False), **k)) for s, k in CONVOLUTION_ERRORS
     ]
     x, w = operands(torch, "2,3,8,8 4,3,3,3", need=False)
+    for n, x_shape, w_shape in ((1, (3, 8, 8), (4, 3, 3, 3)), (1, (3, 8), (4, 3, 3, 3)), (2, (2, 3, 8), (4, 3, 3))):
+        given = [torch.zeros(x_shape), torch.zeros(w_shape)]
+        found.append(raises(torch, lambda n=n, given=given: getattr(F, f"conv{n}d")(*given)))
+        found.append(raises(torch, lambda n=n, given=given: getattr(F, f"conv_transpose{n}d")(*given)))
     found.append(raises(torch, lambda: F.conv2d(x.double(), w)))
     found.append(raises(torch, lambda: F.conv_transpose2d(x, w)))
     return found

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from torchlike._src.core.build_target import Target
 from torchlike._src.engine import record
 
 _platform: str | None = None
@@ -52,6 +53,7 @@ def platform() -> str:
         keep_freed_memory()
         _platform = jax.default_backend()
         _platform = {"cuda": "gpu", "rocm": "gpu"}.get(_platform, _platform)
+        Target.platform = _platform
     return _platform
 
 

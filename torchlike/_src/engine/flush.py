@@ -23,6 +23,8 @@ from torchlike._src.engine.values import UNREFERENCED, Trace, TreeNode, Value, r
 
 LAUNCH_SECONDS, LAUNCH_ARRAY_SECONDS = 80e-6, 2.5e-6
 """What launching a program costs on a CPU: itself, and for each array that goes in or comes out."""
+PACKED_ARRAYS = 64
+"""More arrays than these cost little more: small ones travel in packs."""
 TINY_ELEMENTS = 32_768
 """In all operands and results together: up to here it is calls that the host tier spends its time on."""
 MAX_NODES = 200_000
@@ -150,7 +152,7 @@ def host_seconds(node: TreeNode, live: tuple[int, ...]) -> float:
 
 def is_tiny(trace: Trace, node: TreeNode, live: tuple[int, ...], host: float) -> bool:
     """Whether a launch alone takes longer than the whole trace on the host tier."""
-    launch = LAUNCH_SECONDS + LAUNCH_ARRAY_SECONDS * (len(trace.leaves) + len(live))
+    launch = LAUNCH_SECONDS + LAUNCH_ARRAY_SECONDS * min(len(trace.leaves) + len(live), PACKED_ARRAYS)
     return host < launch and program.plan_of(node).numel <= TINY_ELEMENTS
 
 

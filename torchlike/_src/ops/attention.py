@@ -15,8 +15,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from torchlike._src.core.aval import Aval, aval
+from torchlike._src.core.build_target import on_cpu
 from torchlike._src.core.errors import broadcast_shapes
-from torchlike._src.ops.build_target import on_cpu
 from torchlike._src.ops.declare import TO, T, op
 from torchlike._src.ops.products import HALF
 

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from torchlike._src.core.aval import Aval
+from torchlike._src.core.build_target import on_cpu
 from torchlike._src.core.errors import shape_text
 from torchlike._src.ops import convolution_cpu as cpu
-from torchlike._src.ops.build_target import on_cpu
 from torchlike._src.ops.declare import TO, T, op
 from torchlike._src.ops.matmul import HALF, barrier, conj
 from torchlike._src.ops.normalization import channel_sum
@@ -326,6 +326,11 @@ def _check_conv(
     _check_types(a, w, b)
     _check_positive(stride, padding, output_padding, dilation, groups, n)
     x_shape = a.shape if a.ndim == n + 2 else (1, *a.shape)
+    if len(x_shape) != w.ndim:
+        raise RuntimeError(
+            f"Expected {w.ndim}-dimensional input for {w.ndim}-dimensional weight {shape_text(w.shape)}, but got "
+            f"{len(x_shape)}-dimensional input of size {shape_text(x_shape)} instead"
+        )
     _check_channels(x_shape, w, b, groups, transposed)
     if not transposed:
         c = config(w.shape[2:], stride, padding, dilation, groups)

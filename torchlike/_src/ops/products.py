@@ -11,7 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from torchlike._src.ops.build_target import on_cpu
+from torchlike._src.core.build_target import on_cpu
 
 HALF = ("float16", "bfloat16")
 FLOATS = ("float32", "float64")
