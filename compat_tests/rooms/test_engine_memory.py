@@ -390,3 +390,28 @@ def test_jax_arrays_that_the_user_took_are_not_consumed():
         train(model, optimizer, data)
     assert not taken.is_deleted()
     np.testing.assert_array_equal(np.asarray(taken), before)
+
+
+def test_parameters_that_are_not_trained_are_passed_once():
+    """From the third launch on they are the backend's arrays; writes to them are seen as ever."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(64, 96), torch.nn.Tanh(), torch.nn.Linear(96, 64)).eval()
+    shared = np.ones(64, np.float32)
+    model[2].bias.data = torch.from_numpy(shared)
+    x = torch.randn(128, 64)
+    data, weight = np.array(x.tolist(), np.float32), model[0].weight
+
+    def expected() -> np.ndarray:
+        w0, b0, w2, b2 = (np.array(p.tolist(), np.float32) for p in model.parameters())
+        return np.tanh(data @ w0.T + b0) @ w2.T + b2
+
+    with torch.no_grad():
+        for i in range(8):
+            given = x + 0
+            np.testing.assert_allclose(model(given).tolist(), expected(), rtol=1e-4, atol=1e-5)
+            if i == 4:
+                assert type(model[0].bias._s.value.array) is not np.ndarray
+                weight.mul_(0.5)
+                model[0].bias.add_(1.0)
+                shared[:] = 3.0
+    assert weight.detach().numpy().flags.writeable

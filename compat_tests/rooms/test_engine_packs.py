@@ -3,7 +3,6 @@
 import copy
 import io
 import os
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -141,12 +140,6 @@ def flat(x: Any) -> list[np.ndarray]:
     if isinstance(x, (list, tuple)):
         return [a for part in x for a in flat(part)]
     return [] if x is None else [np.asarray(x.detach().numpy() if isinstance(x, torch.Tensor) else x, np.float64)]
-
-
-@pytest.fixture(autouse=True)
-def as_a_new_script(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The models of these tests are trained at the same lines: none is to count as one more of many different loops."""
-    monkeypatch.setattr(sys.modules["torchlike._src.engine.flush"], "_sites", {})
 
 
 def run(kind: str, between: Callable[[Model, int], None]) -> list[np.ndarray]:

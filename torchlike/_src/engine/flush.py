@@ -12,6 +12,7 @@ the same bits:
 
 import os
 import threading
+import weakref
 from sys import getrefcount
 from typing import Any
 
@@ -162,7 +163,7 @@ def worth_compiling(trace: Trace, node: TreeNode, live: tuple[int, ...], reason:
         return "programs always run compiled on an accelerator"
     host = host_seconds(node, live)
     if is_tiny(trace, node, live, host) and (
-        reason in WAITING or all([type(v.array) is np.ndarray for v in trace.leaves])  # noqa: C419 - HOT
+        reason in WAITING or all([backend.at_hand(v.array) for v in trace.leaves])  # noqa: C419 - HOT
     ):
         return None
     site = _sites.get((node.origin, node.line))
@@ -194,6 +195,7 @@ def _launch(trace: Trace, ready: Any, live: tuple[int, ...]) -> None:
     if trace.complexes:
         args.append(np.array(trace.complexes, np.complex128))
     first = len(args)
+    _place(ready, leaves)
     if ready.groups:
         _take_packs(ready, leaves, args)
         args += [leaves[k].array for k in ready.singles]
@@ -227,6 +229,22 @@ def _launch(trace: Trace, ready: Any, live: tuple[int, ...]) -> None:
             elif not isinstance(error, Exception) and any(getattr(a, "is_deleted", bool)() for a in args):
                 _poison(trace, live, RuntimeError("computing it was interrupted"))
             raise
+
+
+def _place(ready: Any, leaves: list[Value]) -> None:
+    """Arrays in host memory that are passed for the second time in a row (parameters that are not trained) become the
+    backend's: passing a NumPy array costs a transfer each time."""
+    given = ready.given
+    for k in ready.singles:
+        value = leaves[k]
+        array = value.array
+        if type(array) is np.ndarray:
+            before = given.get(k)
+            if before is not None and before() is array:
+                value.array = backend.placed(array)
+                del given[k]
+            else:
+                given[k] = weakref.ref(array)
 
 
 COPIED = {np.ndarray, Piece}

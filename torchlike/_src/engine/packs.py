@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from sys import getrefcount
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -27,8 +26,8 @@ SMALL = 2048
 """Elements of an array that may be in a pack: copying more costs more than passing them."""
 FEWEST = 5
 """Arrays that make a pack worthwhile."""
-MISSES = 4
-"""Launches with the wrong arrays after which a program is compiled again."""
+MISSES = 1000
+"""Launches in a row with the wrong arrays, some tens of microseconds each, after which a program is compiled again."""
 
 
 class Layout:
@@ -82,8 +81,7 @@ class Piece:
         if found is None:
             found = parts[k] = np.array(self.host())
         elif type(found) is np.ndarray:
-            with jax.enable_x64(True):
-                found = parts[k] = jax.device_put(found)
+            found = parts[k] = backend.placed(found)
         return found
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
@@ -194,15 +192,21 @@ def groups_for(plan: Any, live: tuple[int, ...], leaves: Sequence[Value], dead: 
             results = ()
         if any(k >= 0 for k in places):
             groups.append(Group(pack.layout, places, results))
-    # The last run's results came from the host tier, or in a pack; after launches, only in a pack. Others are data, or
-    # another program's gradients.
-    kinds = {Piece} if plan.repacked else {Piece, np.ndarray}
+    # At first, the last run's results came from the host tier; after launches, in a pack. Others are data, or another
+    # program's. What one optimizer updates has a pack of its own: other programs change statistics, too.
+    kind = Piece if plan.repacked else np.ndarray
+    updates = {
+        e.first + j: e.first
+        for e in plan.entries
+        if hasattr(e.kernel.op, "replaces")
+        for j in range(len(e.kernel.outs))
+    }
     fresh: dict[Any, list[int]] = {}
     taken = {k for g in groups for k in g.leaves}
     for k in sorted(replaced):
         a = leaves[k].aval
-        if k not in taken and a.numel <= SMALL and type(leaves[k].array) in kinds:
-            fresh.setdefault(a.dtype, []).append(k)
+        if k not in taken and a.numel <= SMALL and type(leaves[k].array) is kind:
+            fresh.setdefault((a.dtype, updates.get(replaced[k])), []).append(k)
     for members_ in fresh.values():
         if len(members_) >= FEWEST:
             layout = layout_of(tuple([leaves[k].aval for k in members_]))

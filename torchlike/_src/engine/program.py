@@ -175,8 +175,8 @@ class Program:
     results those of `alone`, then those packs of `groups` that have results, then checks."""
 
     __slots__ = (
-        "alone", "checks", "consumes", "donate", "executable", "fine", "groups", "live", "misses", "plan", "positions",
-        "renewed", "singles",
+        "alone", "checks", "consumes", "donate", "executable", "fine", "given", "groups", "live", "misses", "plan",
+        "positions", "renewed", "singles",
     )  # fmt: skip
 
     def __init__(
@@ -196,6 +196,7 @@ class Program:
         self.alone = [k for k in live if k not in packed]
         self.consumes = bool(donate) or any(g.results for g in self.groups)
         self.misses = 0
+        self.given: dict[int, Any] = {}  # by leaf: weak references to the NumPy arrays of the last launch
 
 
 def compile_program(
