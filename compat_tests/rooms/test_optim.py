@@ -115,3 +115,36 @@ def test_optax(transformation):
             ours.load_state_dict(saved)
     np.testing.assert_allclose(w.detach().numpy(), theirs[0], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(b.detach().numpy(), theirs[1], rtol=1e-5, atol=1e-6)
+
+
+def test_a_step_within_a_step_ends_nothing():
+    """An optimizer that calls another's: one flush, also after a step that failed."""
+
+    class Shrinking(torch.optim.Optimizer):
+        def __init__(self, inner):
+            super().__init__(inner.param_groups, {})
+            self.inner = inner
+
+        def step(self, closure=None):
+            self.inner.step()
+            if self.fails:
+                raise KeyboardInterrupt
+            with torch.no_grad():
+                for group in self.param_groups:
+                    for p in group["params"]:
+                        p.mul_(0.9)
+
+    p = torch.nn.Parameter(torch.ones(3))
+    optimizer = Shrinking(torch.optim.SGD([p], lr=0.1))
+    for turn in range(4):
+        optimizer.fails = turn == 1
+        before = torch.stats()["flushes"]
+        optimizer.zero_grad()
+        (p * p).sum().backward()
+        if optimizer.fails:
+            with pytest.raises(KeyboardInterrupt):
+                optimizer.step()
+        else:
+            optimizer.step()
+            assert torch.stats()["flushes"] == before + 1
+    np.testing.assert_allclose(p.tolist(), [0.8**4 * 0.9**3] * 3, rtol=1e-5)

@@ -212,12 +212,10 @@ class GradScaler:
             return None if sum(v.item() for v in found) else optimizer.step(*args, **kwargs)
         optimizer.found_inf = functools.reduce(lambda a, b: a + b.to(a.device), found)
         # `update` ends the recorded step, so that the new scale is part of the same program.
-        depth = _optim()[1]._DEPTH
-        depth.value += 1
+        _optim()[1].Holding.code = GradScaler._maybe_opt_step.__code__
         try:
             return optimizer.step(*args, **kwargs)
         finally:
-            depth.value -= 1
             del optimizer.found_inf
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -306,7 +304,7 @@ class GradScaler:
             write(tracker, wrap(out[1]))
         stepped = any(s["stage"] is OptState.STEPPED for s in self._per_optimizer_states.values())
         self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
-        if stepped and _optim()[1]._DEPTH.value == 0:
+        if stepped:
             end_step()
 
     def _set_scale(self, scale: Any, new_scale: Any) -> None:

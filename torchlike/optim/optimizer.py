@@ -1,7 +1,7 @@
 """The base of all optimizers: parameter groups, state, hooks and state dicts."""
 
 import functools
-import threading
+import sys
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable
@@ -34,13 +34,10 @@ class _RequiredParameter:
 required = _RequiredParameter()
 
 
-class _Depth(threading.local):
-    """How many `step` calls deep this thread is: an optimizer that calls another's step ends the step itself."""
+class Holding:
+    """Whose calls of `step` do not end the recorded step, beside those of other optimizers: a function's code."""
 
-    value = 0
-
-
-_DEPTH = _Depth()
+    code: Any = None
 
 
 def _typename(x: Any) -> str:
@@ -183,21 +180,24 @@ class Optimizer:
             self = args[0]
             if _global_optimizer_pre_hooks or self._optimizer_step_pre_hooks:
                 args, kwargs = _run_pre_hooks(self, func, args, kwargs)
-            depth = _DEPTH.value
-            _DEPTH.value = depth + 1
-            try:
-                out = func(*args, **kwargs)
-            finally:
-                _DEPTH.value = depth
+            out = func(*args, **kwargs)
             self._optimizer_step_code()
             if self._optimizer_step_post_hooks or _global_optimizer_post_hooks:
                 for hook in chain(self._optimizer_step_post_hooks.values(), _global_optimizer_post_hooks.values()):
                     hook(self, args, kwargs)
-            if depth == 0:
-                end_step()
+            # A step within another one's ends nothing. The stack says so: a counter would be wrong for ever after an
+            # interrupt in the wrong place.
+            frame: Any = sys._getframe().f_back
+            while frame is not None:
+                if frame.f_code is code or frame.f_code is Holding.code:
+                    return out
+                frame = frame.f_back
+            end_step()
             return out
 
-        return wrapper
+        made: Any = wrapper
+        code = made.__code__
+        return made
 
     def _patch_step_function(self) -> None:
         self._zero_grad_profile_name = f"Optimizer.zero_grad#{self.__class__.__name__}.zero_grad"
