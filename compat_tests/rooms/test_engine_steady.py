@@ -460,6 +460,23 @@ def test_a_step_without_an_optimizer_is_computed_as_one(update: Any, reset: Any)
     torch.synchronize()
 
 
+def test_a_call_that_an_interrupt_left_open_is_closed(data: Any):
+    """Cut off in the wrong place, a Module's call looks as if it went on: the next backward or step ends it."""
+    from torchlike._src.tensor.boundary import CALLS
+
+    model, optimizer = mlp(31)
+    CALLS.inside = True
+    for _ in range(3):
+        optimizer.zero_grad()
+        before = torch.stats()["flushes"]
+        x = data[0][:16] * 2 - 1
+        F.mse_loss(model(x), data[1][:16]).backward()
+        optimizer.step()
+        assert not CALLS.inside
+        flushes = torch.stats()["flushes"] - before
+    assert flushes == 2  # the preparation, the step
+
+
 def test_iterations_on_an_input_are_bounded(monkeypatch: Any):
     """An attack's iterations: gradients, but no step ever."""
     monkeypatch.setattr(sys.modules["torchlike._src.tensor.boundary"], "LONG", 100)

@@ -1,7 +1,18 @@
 """Where the pending trace is cut, so that unrelated small work does not become part of a training step's program."""
 
+import threading
+
 from torchlike._src.engine.flush import flush
 from torchlike._src.engine.record import _local
+
+
+class _Calls(threading.local):
+    """Whether this thread is inside a Module's forward: only the outermost call is a boundary for the engine."""
+
+    inside = False
+
+
+CALLS = _Calls()
 
 
 def enter_module() -> None:
@@ -25,6 +36,7 @@ LONGER = 1500
 
 def enter_backward() -> None:
     """A backward pass begins."""
+    CALLS.inside = False  # an interrupt may have left it on; a Module that calls backward() loses nothing by this
     trace = _local.trace
     if trace.updated or (trace.backwards and trace.node.depth > LONGER):
         flush(trace, "backward()")
@@ -48,4 +60,5 @@ def leave_no_grad() -> None:
 
 def end_step() -> None:
     """An optimizer's step ends: the whole step is computed."""
+    CALLS.inside = False
     flush(None, "optimizer.step()")

@@ -1,11 +1,11 @@
 """`nn.Module`, the base of every layer and model."""
 
 import inspect
-import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from torchlike._src.tensor.boundary import CALLS as _calls
 from torchlike._src.tensor.boundary import enter_module
 from torchlike._src.tensor.namespace import torch
 from torchlike._src.tensor.tensor import Tensor
@@ -49,15 +49,6 @@ __all__ = [
 ]
 
 _WrappedHook.__module__ = __name__  # where pickles look for it
-
-
-class _Calls(threading.local):
-    """Whether this thread is inside a Module's forward: only the outermost call is a boundary for the engine."""
-
-    inside = False
-
-
-_calls = _Calls()
 
 # The tables of a module that has no hooks, in the order in which they appear in `__dict__`.
 _TABLES = (
@@ -168,8 +159,8 @@ class Module(Conversion, StateDict, HookMethods):
                 return call_with_hooks(self, self.forward, args, kwargs)
             return self.forward(*args, **kwargs)
         enter_module()
-        _calls.inside = True
         try:
+            _calls.inside = True
             if hooked:
                 return call_with_hooks(self, self.forward, args, kwargs)
             return self.forward(*args, **kwargs)
