@@ -122,15 +122,12 @@ class Contents:
         """uint8 of the record's size. What its CRC-32 says may only be known at `finish`."""
         place = self.places.get(name)
         if place is None:
-            content = empty_bytes(self.archive.record(name).size)
-            self.archive.read_into(name, content)
-            return content
+            return self._fresh(name, check=True)
         self.asked.append(name)
         if self.pool is None:
             self.pool = ThreadPoolExecutor(THREADS, "checkpoint")
         if self.archive.source.descriptor is None:  # a file object has one position
-            content = empty_bytes(self.archive.record(name).size)
-            self.archive.read_into(name, content, check=False)
+            content = self._fresh(name)
             self.checked[name] = self.pool.submit(self._check, name, content)
             return content
         if name not in self.begun:
@@ -138,6 +135,12 @@ class Contents:
         for k in range(max(self.next, place + 1), min(place + 1 + AHEAD, len(self.order))):
             self._begin(k)
         return self.begun.pop(name).result()
+
+    def _fresh(self, name: str, check: bool = False) -> np.ndarray:
+        """The record in new memory, its CRC-32 compared now or left to `_check`."""
+        content = empty_bytes(self.archive.record(name).size)
+        self.archive.read_into(name, content, check)
+        return content
 
     def _begin(self, place: int) -> None:
         assert self.pool is not None
@@ -148,8 +151,7 @@ class Contents:
 
     def _read(self, name: str, there: Future) -> None:
         try:
-            content = empty_bytes(self.archive.record(name).size)
-            self.archive.read_into(name, content, check=False)
+            content = self._fresh(name)
         except BaseException as error:
             there.set_exception(error)
             return

@@ -44,6 +44,10 @@ class Layout:
         self.offsets = tuple(offsets)
         self.size = offsets[-1]
 
+    def cut(self, array: Any, k: int) -> Any:
+        """Member k of the flat array, in its shape."""
+        return array[self.offsets[k] : self.offsets[k + 1]].reshape(self.avals[k].shape)
+
 
 layout_of = functools.lru_cache(1024)(Layout)
 
@@ -70,9 +74,7 @@ class Piece:
 
     def host(self) -> np.ndarray:
         """A view of the pack's memory, not to be written to."""
-        layout, k = self.pack.layout, self.number
-        offsets = layout.offsets
-        return np.asarray(self.pack.array)[offsets[k] : offsets[k + 1]].reshape(layout.avals[k].shape)
+        return self.pack.layout.cut(np.asarray(self.pack.array), self.number)
 
     def part(self) -> Any:
         """An array of its own, for a program: a JAX one if it is asked for again, which costs less to pass."""
@@ -121,12 +123,7 @@ class Group:
 
     def split(self, array: Any) -> dict[int, Any]:
         """In a program: the leaves."""
-        offsets, avals = self.layout.offsets, self.layout.avals
-        return {
-            leaf: array[offsets[k] : offsets[k + 1]].reshape(avals[k].shape)
-            for k, leaf in enumerate(self.leaves)
-            if leaf >= 0
-        }
+        return {leaf: self.layout.cut(array, k) for k, leaf in enumerate(self.leaves) if leaf >= 0}
 
     def join(self, results: Sequence) -> Any:
         """In a program: the new pack."""

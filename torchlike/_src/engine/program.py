@@ -283,8 +283,12 @@ def donations(
 
 def give_up(program: Program) -> None:
     """Do not use a program again: what it is given does not come in the packs that it takes."""
-    node = PROGRAMS.pop(program, None)
     program.plan.repacked += 1
+    _forget(program)
+
+
+def _forget(program: Program) -> None:
+    node = PROGRAMS.pop(program, None)
     if node is not None:
         node.programs = [p for p in node.programs if p is not program]
 
@@ -297,9 +301,8 @@ MAX_PROGRAMS = 1000
 def _forget_programs() -> None:
     """Drop the programs whose paths were taken longest ago, until half of MAX_PROGRAMS are left."""
     by_age = sorted(PROGRAMS.items(), key=lambda item: item[1].used)
-    for program, node in by_age[: len(by_age) - MAX_PROGRAMS // 2]:
-        node.programs = [p for p in node.programs if p is not program]
-        del PROGRAMS[program]
+    for program, _ in by_age[: len(by_age) - MAX_PROGRAMS // 2]:
+        _forget(program)
 
 
 try:  # the C functions under the signal module: its own wrap numbers in enums, which costs as much as a small launch

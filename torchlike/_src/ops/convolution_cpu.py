@@ -16,8 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from torchlike._src.ops.products import barrier
+
 SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
-barrier = lax.optimization_barrier
 
 
 def last(x: Any) -> Any:
