@@ -2,6 +2,8 @@
 
 import importlib
 import pathlib
+import random
+import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--oracle", action="store_true", help="also run cases on PyTorch itself, and the tests that need it"
     )
     group.addoption("--mode", choices=[*MODES, "all"], default="all", help="how torchlike runs the cases")
+    group.addoption("--shuffle", type=int, metavar="SEED", help="run the tests in a random order")
 
 
 def pytest_collect_file(file_path: pathlib.Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -28,12 +31,21 @@ def pytest_collect_file(file_path: pathlib.Path, parent: pytest.Collector) -> py
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--oracle"):
-        return
-    needing = [item for item in items if "oracle" in getattr(item, "fixturenames", ())]
-    if needing:
-        config.hook.pytest_deselected(items=needing)
-        items[:] = [item for item in items if item not in set(needing)]
+    if not config.getoption("--oracle"):
+        needing = [item for item in items if "oracle" in getattr(item, "fixturenames", ())]
+        if needing:
+            config.hook.pytest_deselected(items=needing)
+            items[:] = [item for item in items if item not in set(needing)]
+    if config.getoption("--shuffle") is not None:
+        random.Random(config.getoption("--shuffle")).shuffle(items)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """What a test leaves pending is computed at its end: the next one starts with an empty trace, in any order."""
+    flush = sys.modules.get("torchlike._src.engine.flush")
+    if flush is not None:
+        flush.flush_all("the end of a test")
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torchlike as torch  # noqa: F401 - PyTorch's pickles name torch._utils.torch.preserve_format
 from torchlike._src.checkpoint.rebuild import (
     _rebuild_device_tensor_from_cpu_tensor,
     _rebuild_device_tensor_from_numpy,

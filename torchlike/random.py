@@ -32,7 +32,7 @@ def fork_rng(
 ) -> Iterator[None]:  # fmt: skip
     """Within it, draws do not move the generator outside.
 
-    devices: numbers of the GPUs whose generators are to be kept too (all of them if None; they share the CPU's).
+    devices: numbers of the GPUs whose generators are to be kept too (all of them if None).
     enabled: False makes it do nothing. device_type: the kind of those devices, "cuda" if None; "meta" has no
     generator, and nothing is kept.
 

@@ -9,7 +9,7 @@ from torch.distributions import Categorical
 from workloads.cartpole import CartPole
 
 VARIANTS = ("",)
-STEPS, WARMUP = 60, 20
+STEPS, WARMUP = 300, 20
 UNIT = "env step"
 
 

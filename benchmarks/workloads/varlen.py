@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 VARIANTS = ("pool", "attention", "elman")
-STEPS, WARMUP = 150, 50
+STEPS, WARMUP = 300, 50
 VOCABULARY, WIDTH, BATCH, CLASSES = 200, 64, 8, 4
 
 

@@ -193,7 +193,7 @@ def test_other_stream_distributions(jax_random: None) -> None:
 def test_settings() -> None:
     with pytest.raises(AttributeError, match="no setting 'jaxrandom'"):
         config.jaxrandom = True
-    with pytest.raises(TypeError, match="must be True or False"):
+    with pytest.raises(TypeError, match="must be None, True or False"):
         config.jax_random = 1
 
 

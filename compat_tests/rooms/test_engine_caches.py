@@ -193,8 +193,8 @@ def test_the_second_process_loads(filled: Any):
 FACTORS = """
     import torchlike as torch
     torch.manual_seed(0)
-    a = torch.randn(40, 40)
-    a = a @ a.T + 40 * torch.eye(40)
+    a = torch.randn(160, 160)
+    a = a @ a.T + 160 * torch.eye(160)
     for _ in range(6):
         x = torch.linalg.cholesky(a)
         y = torch.linalg.solve(a, x).tanh().exp().sum()

@@ -18,6 +18,7 @@ from torchlike._src.engine import Value
 from torchlike._src.engine.values import UNREFERENCED, refcounts
 
 RECORD = sys.modules["torchlike._src.engine.record"]
+HEAP = sys.modules["torchlike._src.engine.heap"]
 
 
 def mlp(hidden: int = 24) -> nn.Module:
@@ -155,6 +156,38 @@ def test_a_step_consumes_old_parameters_and_state(kind: str):
     assert consumed >= parameters * (1 + states)
     analysis = program.executable.memory_analysis()
     assert analysis.alias_size_in_bytes >= parameters * (1 + states)
+
+
+def test_a_step_needs_little_memory_besides_parameters_and_state():
+    """A step of large layers on a small batch: the program's buffers are the parameters, the momentum, the gradients
+    that stay in use, and temporaries that no copy of all parameters would fit into."""
+    torch.manual_seed(0)
+    model = nn.Sequential(*[m for _ in range(6) for m in (nn.Linear(256, 256), nn.ReLU())])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    x, y = torch.randn(8, 256), torch.randn(8, 256)
+    for _ in range(4):
+        train(model, optimizer, (x, y))
+    parameters = sum(p.numel() * 4 for p in model.parameters())
+    analysis = step_program().programs[-1].executable.memory_analysis()
+    small = 64 << 10
+    assert 2 * parameters <= analysis.argument_size_in_bytes <= 2 * parameters + small
+    assert 2 * parameters <= analysis.alias_size_in_bytes
+    assert analysis.output_size_in_bytes <= 3 * parameters + small
+    assert analysis.temp_size_in_bytes <= parameters // 2
+
+
+@pytest.mark.skipif(HEAP.trimmer() is None, reason="only glibc returns memory on request")
+def test_what_a_compilation_took_is_given_back():
+    before = HEAP.resident_bytes()
+    blocks = [bytearray(b"1" * (100 << 10)) for _ in range(1500)]
+    kept = blocks[::10]  # what stays in use keeps the heap's end from falling
+    del blocks
+    grown = HEAP.resident_bytes()
+    HEAP.give_back(grown)
+    assert HEAP.resident_bytes() > grown - HEAP.LEAST, "it has not grown since: the heap is left alone"
+    HEAP.give_back(before)
+    assert HEAP.resident_bytes() < grown - HEAP.LEAST
+    assert all(set(block) == {49} for block in kept[:3])
 
 
 def test_kept_old_parameters_are_not_consumed():
@@ -415,3 +448,26 @@ def test_parameters_that_are_not_trained_are_passed_once():
                 model[0].bias.add_(1.0)
                 shared[:] = 3.0
     assert weight.detach().numpy().flags.writeable
+
+
+def test_results_overwrite_what_they_replace() -> None:
+    """Parameters and states have one shape, and gradients stay: each result gets its own old memory."""
+    program = sys.modules["torchlike._src.engine.program"]
+    packs = sys.modules["torchlike._src.engine.packs"]
+    torch.manual_seed(0)
+    model = nn.Linear(256, 256, bias=False)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    x = torch.randn(256, 256)
+    known = set(program.PROGRAMS)
+    for _ in range(20):
+        optimizer.zero_grad()
+        model(x).pow(2).mean().backward()
+        optimizer.step()
+        if any(p.donate for p in set(program.PROGRAMS) - known):
+            break
+    found = [p for p in set(program.PROGRAMS) - known if p.donate]
+    assert found
+    for p in found:
+        replaced = packs.replacements(p.plan, p.live, set(p.donate))
+        assert set(replaced) == set(p.donate)  # the weight, its two averages and the step count
+        assert p.alone[: len(p.donate)] == [replaced[k] for k in p.donate]

@@ -212,3 +212,38 @@ def test_data_that_is_replaced_each_time_leaves_the_pack() -> None:
         assert row == [6.0 * (i + k) for k in range(8)]
     for k, s in enumerate(state):
         assert s.tolist() == [float(sum(2 * (i + k) for i in range(20)))] * 3
+
+
+def test_what_nodes_keep_comes_in_a_pack() -> None:
+    """Read before backward, many small results stay in use; one array holds them, and backward takes it as one."""
+    x = torch.linspace(0.9, 1.1, 64).reshape(4, 16)
+    w = torch.full((4, 16), 1.01, requires_grad=True)
+
+    def step() -> tuple[float, Any]:
+        y, kept = x, []
+        for _ in range(20):
+            y = torch.sin(y * w)
+            kept.append(y)
+        loss = y.sum()
+        value = loss.item()
+        w.grad = None
+        loss.backward()
+        assert w.grad is not None
+        return value, [w.grad.tolist(), kept[7].tolist(), kept[0][1, 2].item()]
+
+    steps = [step() for _ in range(8)]
+    with direct_mode():
+        expected = step()
+    for value, parts in steps:
+        assert abs(value - expected[0]) < 1e-4
+        for a, b in zip(parts, expected[1], strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    if not DIRECT:
+        y, kept = x, []
+        for _ in range(20):
+            y = torch.sin(y * w)
+            kept.append(y)
+        y.sum().item()
+        made = [k._s.value.array for k in kept]
+        assert {type(a) for a in made} == {packs.Piece}
+        assert len({id(a.pack) for a in made}) == 1 and made[0].pack.kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -60,6 +61,9 @@ def test_a_first_program_differs_from_nothing():
     assert f"to   {line(step, 'optimizer.step')}" in text
     assert f"flushed by optimizer.step() at {line(step, 'optimizer.step')}" in text
     assert "because it ran again" in text
+    assert re.search(
+        r"outputs, (compiled in [\d.]+ s \(tracing [\d.]+ s, XLA [\d.]+ s\)|loaded from disk in [\d.]+ s)\n", text
+    )
     assert "differs" not in text
 
 

@@ -607,3 +607,32 @@ def test_a_tiny_step_needs_no_program(monkeypatch: Any):
     wide = nn.Linear(400, 400)
     did = count(lambda: wide(torch.ones(8, 400)).sum().item(), 10, warm=6)
     assert did["launches"] == 10
+
+
+@pytest.mark.parametrize("period", [2, 3, 5])
+def test_traces_that_take_turns_are_compiled(period: int):
+    """What is kept differs from round to round, or one line's traces alternate: each is a loop of its own."""
+    x = torch.rand(16, 32)
+
+    def step(i: int) -> None:
+        y, kept = x, []
+        for _ in range(30):
+            y = y * x
+            if i % period == 0:
+                kept.append(y)
+        y[0, 0].item()
+
+    rounds = iter(range(1000))
+    did = count(lambda: step(next(rounds)), 2 * period, warm=4 * period)
+    assert did["launches"] == 2 * period
+    assert did["compiles"] == did["disk_hits"] == did["cold_runs"] == 0
+
+
+def test_a_streak_counts_turns_and_not_mere_returns():
+    site = sys.modules["torchlike._src.engine.flush"].Site()
+    node: Any = object()
+    order = random.Random(0)
+    assert max(site.visit(node, (order.randrange(12),)) for _ in range(60)) <= 3
+    assert [site.visit(node, (100 + i % 3,)) for i in range(12)] == [1] * 6 + [2] * 3 + [3] * 3
+    rare = [site.visit(node, (200 if i % 20 == 0 else 201 + i,)) for i in range(100)]
+    assert set(rare) == {1}

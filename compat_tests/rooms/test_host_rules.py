@@ -46,6 +46,7 @@ CALLS: dict[str, Callable[[int], Any]] = {
     "slice": lambda n: rand(n, 8)[:, 1:5] + rand(n, 8)[:, -4:] + rand(n, 8)[:, ::2],
     "chunk": lambda n: sum(c * c for c in rand(n, 9).chunk(3, dim=-1)),
     "cat": lambda n: torch.cat([rand(n, 3), rand(n, 5), rand(n, 1)], -1),
+    "fills": lambda n: (rand(n, 3) + torch.full((n, 3), 2) * 1.5).tanh() * torch.full((n, 3), 0.3),
     "stack": lambda n: torch.stack([rand(n, 3), rand(n, 3)], 1) * torch.stack([rand(n, 2, 3)], 0).squeeze(0),
     "sum": lambda n: rand(n, 4, 6).sum(1) * rand(n, 4, 6).sum((-1, 1), keepdim=True).squeeze(1) * rand(n, 4).sum(),
     "mean": lambda n: rand(n, 4, 6).mean((0, 2)) * rand(n, 4).mean() * rand(n, 4, 6).mean(2).mean(0, keepdim=True),

@@ -329,3 +329,28 @@ def case_damaged(torch: Any) -> Any:
     cuts += [raises(torch, lambda n=n: torch.load(io.BytesIO(older[:-n]))) for n in (1, 12)]
     others = [pickle.dumps(5, 2), pickle.dumps(0x1950A86A20F9469CFC6C, 2) + pickle.dumps(5, 2), pickle.dumps([1], 4)]
     return cuts + [raises(torch, lambda c=c: torch.load(io.BytesIO(c))) for c in others]
+
+
+@case(modes=("default",))
+@case.params("protocol", [4, 5])
+def case_names_of_later_protocols(torch: Any, protocol: int) -> Any:
+    """Methods and memory formats, which these protocols name with a dot."""
+    optimizer = torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=0.1, momentum=0.9)
+    scheduler = torch.optim.lr_scheduler.CyclicLR(optimizer, 0.01, 0.1)
+    found = []
+    for value in (torch.channels_last, scheduler):
+        file = io.BytesIO()
+        torch.save(value, file, pickle_protocol=protocol)
+        names = zipfile.ZipFile(io.BytesIO(file.getvalue())).read("archive/data.pkl")
+        back = torch.load(io.BytesIO(file.getvalue()), weights_only=False)
+        found.append([type(back).__name__, b"torchlike" in names, b"torch.optim.lr_scheduler" in names])
+    return found
+
+
+@case(modes=("default",))
+def case_meta_and_local_objects(torch: Any) -> Any:
+    back = pickle.loads(pickle.dumps(torch.ones(3, 2, device="meta").t()))
+    return [
+        list(back.shape), list(back.stride()), back.device.type,
+        raises(torch, lambda: torch.save(lambda: 3, io.BytesIO())),
+    ]  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from torchlike._src.core import dtype as _dtypes
 from torchlike._src.core.device import device as _Device
 from torchlike._src.tensor import devices as _devices
+from torchlike._src.tensor.generators import Accelerators as _Accelerators
 from torchlike._src.tensor.namespace import names as _names
 from torchlike.cuda import memory, nvtx, random, streams
 from torchlike.cuda._device import NO_CUDA as _NO_CUDA
@@ -18,9 +19,15 @@ from torchlike.cuda.streams import *
 
 OutOfMemoryError = _names("torch")["OutOfMemoryError"]
 AcceleratorError = _names("torch")["AcceleratorError"]
-default_generators: tuple = ()
+default_generators: tuple
 has_half = True
 has_magma = False
+
+
+def __getattr__(name: str) -> Any:
+    if name == "default_generators":  # asking for GPUs starts JAX's backends
+        return tuple(_Accelerators.of(k) for k in range(len(_devices.gpus())))
+    raise AttributeError(f"module 'torchlike.cuda' has no attribute {name!r}")
 
 
 class CudaError(RuntimeError):

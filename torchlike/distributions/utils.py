@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import torchlike as torch
+from torchlike._src.core.errors import broadcast_shapes
 from torchlike._src.engine.record import PLAIN
 from torchlike._src.tensor.tensor import TensorBase
 from torchlike.nn import functional as F
@@ -56,7 +57,7 @@ def broadcast_all(*values: Any) -> tuple:
     shapes = [t.shape for t in tensors]
     if all(s == shapes[0] for s in shapes):
         return tuple(tensors)
-    shape = torch.broadcast_shapes(*shapes)  # what has the shape already stays the tensor that it is
+    shape = broadcast_shapes(*shapes)  # what has the shape already stays the tensor that it is
     return tuple(t if s == shape else t.expand(shape) for t, s in zip(tensors, shapes, strict=True))
 
 

@@ -98,7 +98,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 # Engine bookkeeping that lives in a tensor's __dict__; everything else there was put by the user.
 _OWN_FIELDS = frozenset(
     "_grad _base_tensor _vb _vv _vversion _hooks _accumulator _accumulate_hooks _post_accumulate_hooks _retains "
-    "_silent _is_inference _name _is_param _output_nr".split()
+    "_silent _is_inference _name _is_param".split()
 )
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import jax
 
-from torchlike import random
+from torchlike import cuda, random
 from torchlike._src.amp.state import LOCAL
 from torchlike._src.autograd import walk
 from torchlike._src.autograd.tape import Running
@@ -152,13 +152,20 @@ def _infer_device_type(*args: Any) -> str:
     return "cuda" if "cuda" in kinds else kinds[0]
 
 
+def _rng_state() -> tuple:
+    """The states of the generators: the CPU's, and a list of the GPUs'."""
+    return random.get_rng_state(), cuda.get_rng_state_all()
+
+
 @contextlib.contextmanager
 def _as_in_forward(rng_state: Any, autocasts: list[dict[str, Any]]) -> Iterator[None]:
-    """The generator (unless rng_state is None) and autocast as they were; put back afterwards."""
+    """The generators (unless rng_state is None) and autocast as they were; put back afterwards."""
     with contextlib.ExitStack() as stack:
-        stack.enter_context(random.fork_rng(enabled=rng_state is not None))
         if rng_state is not None:
-            random.set_rng_state(rng_state)
+            host, gpus = rng_state
+            stack.enter_context(random.fork_rng(devices=range(len(gpus))))
+            random.set_rng_state(host)
+            cuda.set_rng_state_all(gpus)
         for options in autocasts:
             stack.enter_context(autocast(**options))
         yield
@@ -196,7 +203,7 @@ class CheckpointFunction(Function):
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.autocasts = _autocast_state(_infer_device_type(*args))
-        ctx.rng_state = random.get_rng_state() if preserve_rng_state else None
+        ctx.rng_state = _rng_state() if preserve_rng_state else None
         ctx.inputs = [None if isinstance(a, TensorBase) else a for a in args]
         ctx.tensor_indices = [k for k, a in enumerate(args) if isinstance(a, TensorBase)]
         ctx.save_for_backward(*[args[k] for k in ctx.tensor_indices])
@@ -495,7 +502,7 @@ def checkpoint(
         raise ValueError(f"determinism_check should be one of {list(CHECKS)}, but got {determinism_check}")
     forward_context, recompute_context = context_fn()
     autocasts = _autocast_state(_infer_device_type(*args))
-    rng_state = random.get_rng_state() if preserve else None
+    rng_state = _rng_state() if preserve else None
     if not walk.MODE.enabled:
         return function(*args, **kwargs)
 

@@ -1,8 +1,21 @@
 """Whether operations are put on the tape: one flag per thread."""
 
 import threading
+from threading import get_ident
+from typing import Any
 
-from torchlike._src.engine.record import set_slow
+from torchlike._src.engine.record import MAIN_THREAD, set_slow
+
+
+class MainMode:
+    """`MODE.enabled` of the importing thread, for generated code: a thread's own attribute takes five times as long."""
+
+    __slots__ = ("enabled",)
+    enabled: bool
+
+
+MAIN_MODE = MainMode()
+MAIN_MODE.enabled = True
 
 
 class _Mode(threading.local):
@@ -13,7 +26,13 @@ class _Mode(threading.local):
     inference = False
     shown = False
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "enabled" and get_ident() == MAIN_THREAD:
+            MAIN_MODE.enabled = value  # and no interrupt before the next line is done: it has no call of Python code
+        _set(self, name, value)
 
+
+_set = threading.local.__setattr__
 MODE = _Mode()
 
 

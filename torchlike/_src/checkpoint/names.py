@@ -185,6 +185,9 @@ def public_name(obj: Any) -> tuple[str, str]:
         return module, name
     if obj is UntypedStorage or obj is TypedStorage:
         return "torch.storage", name
+    owner = vars(sys.modules[module]).get(name.partition(".")[0]) if "." in name and module in sys.modules else None
+    if isinstance(owner, type):
+        return public_name(owner)[0], name
     known = Compiled.written(obj) if "._src." in module or module == "torch" else None
     if known is None and "._src." in module:
         known = _home(obj, name)

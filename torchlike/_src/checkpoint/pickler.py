@@ -3,6 +3,7 @@
 import pickle
 import sys
 import types
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -104,6 +105,17 @@ def content_of(storage: Any) -> np.ndarray:
     return array.reshape(-1).view(np.uint8) if array.size else np.empty(0, np.uint8)
 
 
+def warn_if_has_hooks(tensor: Any) -> None:
+    """Warn that the backward hooks of a tensor that is being saved will be lost."""
+    for hook in (tensor._hooks or {}).values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
+                "function with @torch.utils.hooks.unserializable_hook to suppress this warning",
+                stacklevel=2,
+            )
+
+
 class Reducer:
     """What objects of the library are made of again."""
 
@@ -149,6 +161,8 @@ class Reducer:
             raise NotImplementedError(f"torchlike: torch.save of a tensor with layout {t.layout}")
         if a.device.type == "meta":
             return META_TENSOR, (a.dtype, tuple(a.shape), tuple(t.stride()), t._rg)
+        if t._hooks:
+            warn_if_has_hooks(t)
         reference = self.storages.reference(t._s, a.dtype)
         hooks: OrderedDict = OrderedDict()
         geometry = (reference, t.storage_offset(), tuple(a.shape), tuple(t.stride()), t._rg, hooks)
@@ -187,13 +201,20 @@ class _Naming(pickle._Pickler):  # the one written in Python, whose names can be
         if known is not None:
             self.write(self.get(known[0]))
             return
-        self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())
+        if "." in name:
+            self.save(module)
+            self.save(name)
+            self.write(pickle.STACK_GLOBAL)
+        else:
+            self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())
         self.memoize(obj)
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
         """Write a class or function by its name."""
         module, found = public_name(obj) if name is None else ("", "")
-        if module.split(".")[0] == "torch" and "." not in found and "<locals>" not in found:
+        if "<locals>" in getattr(obj, "__qualname__", ""):
+            raise AttributeError(f"Can't pickle local object {obj.__qualname__!r}")
+        if module.split(".")[0] == "torch" and "<locals>" not in found and ("." not in found or self.proto >= 4):
             self._write_name(obj, module, found)
         else:
             super().save_global(obj, name)  # type: ignore[misc]  # missing in the stubs

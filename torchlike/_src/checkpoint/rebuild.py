@@ -23,7 +23,7 @@ MAX = (1 << 63) - 1
 MAX_DIMS = 64
 OWN_FIELDS = frozenset(
     "_grad _base_tensor _vb _vv _vversion _hooks _accumulator _accumulate_hooks _post_accumulate_hooks _retains "
-    "_silent _is_inference _name _output_nr _s _view _aval _rg _gf __dict__ __weakref__ __class__".split()
+    "_silent _is_inference _name _s _view _aval _rg _gf __dict__ __weakref__ __class__".split()
 )
 """Bookkeeping of the engine in a tensor; everything else in its __dict__ was put there by the user."""
 META, CPU = Device("meta"), Device("cpu")

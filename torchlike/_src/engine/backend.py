@@ -47,11 +47,13 @@ def keep_freed_memory() -> None:
         mallopt(trim_threshold, FREED_BYTES)
 
 
+keep_freed_memory()  # now: threads that were started before have heaps of their own and lend them to later ones
+
+
 def platform() -> str:
     """'cpu', 'gpu' or 'tpu': the default backend's."""
     global _platform
     if _platform is None:
-        keep_freed_memory()
         _platform = jax.default_backend()
         _platform = {"cuda": "gpu", "rocm": "gpu"}.get(_platform, _platform)
         Target.platform = _platform

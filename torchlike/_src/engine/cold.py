@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -62,8 +63,12 @@ def _schedule(plan: Any, live: tuple[int, ...]) -> tuple[list, set[int], tuple[i
     (condition, its codes if all is fine) or None), ...), the integers that are bools, and the live results' places."""
     entries = plan.needed(live)
     # A check runs just before its operation.
-    steps: list = [(c.first, 0, c.codes, c.refs, 0, (c, checks.fine([c]))) for c in checks.conditions(plan, entries)]
-    steps += [(e.first, 1, e.kernel, e.refs, len(e.kernel.outs), None) for e in entries]
+    conditions = checks.conditions(plan, entries)
+    steps: list = [(c.first, 0, function_of(c.codes), c.refs, 0, (c, checks.fine([c]))) for c in conditions]
+    steps += [
+        (last.first, 1, function, refs, count, None)
+        for last, function, refs, count, _ in joined(entries, live, [c.refs for c in conditions])
+    ]
     steps.sort(key=lambda step: step[:2])
     leaves = plan.node.values
     floats = leaves + len(plan.leaf_specs)
@@ -82,11 +87,55 @@ def _schedule(plan: Any, live: tuple[int, ...]) -> tuple[list, set[int], tuple[i
         if k not in keep:
             drops[i].append(k)
     made = [
-        (function_of(kernel), taker([base[kind] + k for kind, k in refs]), first, count, tuple(drop), condition)
-        for (first, _, kernel, refs, count, condition), drop in zip(steps, drops, strict=True)
+        (function, taker([base[kind] + k for kind, k in refs]), first, count, tuple(drop), condition)
+        for (first, _, function, refs, count, condition), drop in zip(steps, drops, strict=True)
     ]
     bools = {k for e in plan.entries for kind, k in e.refs if kind == "b"}
     return made, bools, live
+
+
+def joined(entries: Sequence, live: tuple[int, ...], others: Sequence) -> list[tuple]:
+    """(the entry whose results it makes, its function, what it takes, how many results, the kernels) for each step:
+    entries, or several in a row that one function computes together. `others`: what else takes results, as refs."""
+    # A sequence of another length is planned anew in every step: what looks for no chain is done with one look.
+    if not any([getattr(op, "starts_chain", bool)() for op in {e.kernel.op for e in entries}]):  # noqa: C419 - HOT
+        return [(e, function_of(e.kernel), e.refs, len(e.kernel.outs), [e.kernel]) for e in entries]
+    uses: dict[int, int] = dict.fromkeys(live, 1)
+    user: dict[int, Any] = {}
+    for refs, e in [*((refs, None) for refs in others), *((e.refs, e) for e in entries)]:
+        for place, (kind, k) in enumerate(refs):
+            if kind == "v":
+                uses[k] = uses.get(k, 0) + 1
+                user[k] = e if place == 0 else None
+
+    def alone(e: Any) -> bool:
+        """Whether only its first result is in use."""
+        return len(e.kernel.outs) == 1 or not any(k in uses for k in range(e.first + 1, e.first + len(e.kernel.outs)))
+
+    def chain(e: Any) -> list:
+        found = []
+        while e is not None and alone(e):
+            found.append(e)
+            e = user[e.first] if uses.get(e.first) == 1 and e.first in user else None
+        return found
+
+    def kernels(e: Any) -> list:
+        return [m.kernel for m in chain(e)]
+
+    steps, taken = [], set()
+    for e in entries:
+        if e.first in taken:
+            continue
+        join = getattr(e.kernel.op, "host_chain", None)
+        found = join(partial(kernels, e)) if join is not None and alone(e) else None
+        if found is None:
+            steps.append((e, function_of(e.kernel), e.refs, len(e.kernel.outs), [e.kernel]))
+            continue
+        members = chain(e)[: found[0]]
+        taken.update([m.first for m in members])
+        refs = (*e.refs, *(ref for m in members[1:] for ref in m.refs[1:]))
+        steps.append((members[-1], found[1], refs, 1, [m.kernel for m in members]))
+    return steps
 
 
 def taker(places: list[int]) -> Callable[[list], Sequence]:
@@ -110,21 +159,34 @@ def struct(spec: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct((), NUMBER_DTYPES[spec])
 
 
-def cost(plan: Any, live: tuple[int, ...]) -> float:
-    """About how many seconds the host tier takes for these results: a count of operations, elements and multiplications
-    (never a measurement, so that the same script takes the same decisions each time)."""
-    kernels = [e.kernel for e in plan.needed(live)]
-    for kernel in set(kernels):
-        function_of(kernel)  # knows what it takes
-    return sum([kernel.cache["seconds"] for kernel in kernels])
+def cost(plan: Any, live: tuple[int, ...]) -> tuple[float, float, bool]:
+    """(about how many seconds the host tier takes for these results, how many of them for more than matrix products,
+    which take XLA as long, whether a product is so large that BLAS uses threads): a count of operations, elements and
+    multiplications (never a measurement, so that the same script takes the same decisions each time)."""
+    total = products = 0.0
+    threads = False
+    for _, _, _, _, kernels in joined(plan.needed(live), live, ()):
+        first = kernels[0]
+        if "seconds" not in first.cache:
+            first.cache["seconds"] = _rough_estimate(first)
+        total += first.cache["seconds"]
+        products += first.cache.get("products", 0.0)
+        threads = threads or first.cache.get("threads", False)
+        for kernel in kernels[1:]:  # only their results are new
+            total += 2 * HOST_CALL + HOST_ELEMENT * kernel.outs[0].numel
+    return total, total - products, threads
 
 
 XLA_CALL = 1e-4
+ONE_THREAD = 1 << 18
+"""Multiplications up to which BLAS computes a product in the calling thread."""
 WHILE_ROUNDS = 100
 HOST_KERNEL = 1e-6
 HOST_CALL = 0.8e-6
 HOST_ELEMENT = 0.5e-9
 HOST_MULTIPLICATION = 0.06e-9
+HOST_FACTOR = 0.1e-9
+"""An element of a matrix product's operands: read in order, and often not from memory."""
 SLOW = {
     "bessel_i0e": 40, "bessel_i1e": 40, "cumlogsumexp": 30, "digamma": 10, "erf_inv": 10, "igamma": 60, "igammac": 60,
     "lgamma": 10, "polygamma": 200, "sort": 40, "top_k": 10, "zeta": 200,
@@ -132,9 +194,11 @@ SLOW = {
 """Primitives whose elements take longer, and how many times."""
 
 
-def estimate(jaxpr: Any) -> tuple[float, float]:
-    """(calls of NumPy, seconds for their elements) of one kernel on the host tier, from its jaxpr."""
-    calls = seconds = 0.0
+def estimate(jaxpr: Any) -> tuple[float, float, float, int]:
+    """(calls of NumPy, seconds for their elements, seconds of those for matrix products, the largest product's
+    multiplications) of one kernel on the host tier, from its jaxpr."""
+    calls = seconds = products = 0.0
+    largest = 0
     for eqn in jaxpr.eqns:
         inner = [p for p in eqn.params.values() if hasattr(p, "jaxpr")]
         if inner:
@@ -143,21 +207,30 @@ def estimate(jaxpr: Any) -> tuple[float, float]:
                 more = estimate(p.jaxpr)
                 calls += repeat * more[0]
                 seconds += repeat * more[1]
+                products += repeat * more[2]
+                largest = max(largest, more[3])
             continue
-        size = sum(math.prod(v.aval.shape) for v in (*eqn.outvars, *eqn.invars) if hasattr(v.aval, "shape"))
         calls += 1
-        seconds += HOST_ELEMENT * size * SLOW.get(eqn.primitive.name, 1)
         if eqn.primitive.name == "dot_general":
             (contract, _), _ = eqn.params["dimension_numbers"]
             lhs = eqn.invars[0].aval.shape
-            seconds += HOST_MULTIPLICATION * math.prod(eqn.outvars[0].aval.shape) * math.prod(lhs[d] for d in contract)
-        elif eqn.primitive.name == "conv_general_dilated":
+            out = math.prod(eqn.outvars[0].aval.shape)
+            multiplications = out * math.prod(lhs[d] for d in contract)
+            largest = max(largest, multiplications)
+            product = HOST_MULTIPLICATION * multiplications
+            product += HOST_FACTOR * sum(math.prod(v.aval.shape) for v in eqn.invars)
+            products += product
+            seconds += product + HOST_ELEMENT * out
+            continue
+        size = sum(math.prod(v.aval.shape) for v in (*eqn.outvars, *eqn.invars) if hasattr(v.aval, "shape"))
+        seconds += HOST_ELEMENT * size * SLOW.get(eqn.primitive.name, 1)
+        if eqn.primitive.name == "conv_general_dilated":
             rhs = math.prod(eqn.invars[1].aval.shape)
             out = eqn.outvars[0].aval.shape
             features = eqn.invars[1].aval.shape[eqn.params["dimension_numbers"].rhs_spec[0]]
             work = math.prod(out) * rhs / max(features, 1)
             seconds += 3 * HOST_MULTIPLICATION * work + HOST_ELEMENT * work / 8
-    return calls, seconds
+    return calls, seconds, products, largest
 
 
 def _loops(jaxpr: Any) -> bool:
@@ -181,7 +254,8 @@ def _host_function(kernel: Any) -> Any:
     from torchlike._src.engine.host import HostUnsupported, compile_host
 
     jaxpr = trace(kernel, [struct(s) for s in kernel.specs])
-    calls, work = estimate(jaxpr.jaxpr)
+    calls, work, kernel.cache["products"], largest = estimate(jaxpr.jaxpr)
+    kernel.cache["threads"] = largest > ONE_THREAD
     kernel.cache["seconds"] = HOST_KERNEL + calls * HOST_CALL + work
     try:
         found = compile_host(jaxpr)
@@ -244,13 +318,14 @@ def _mentions_no_shape(function: Any) -> bool:
 
 def _rough_estimate(kernel: Any) -> float:
     """As `estimate`, from the operands alone."""
-    sizes = [s.numel for s in (*kernel.specs, *kernel.outs) if type(s) is Aval]
-    return (
-        HOST_KERNEL
-        + 2 * HOST_CALL
-        + HOST_ELEMENT * sum(sizes)
-        + HOST_MULTIPLICATION * kernel.cache.get("multiplications", 0)
-    )
+    operands = sum([s.numel for s in kernel.specs if type(s) is Aval])
+    results = sum([s.numel for s in kernel.outs])
+    seconds = HOST_KERNEL + 2 * HOST_CALL + HOST_ELEMENT * results
+    multiplications = kernel.cache.get("multiplications", 0)
+    if not multiplications:
+        return seconds + HOST_ELEMENT * operands
+    kernel.cache["products"] = HOST_MULTIPLICATION * multiplications + HOST_FACTOR * operands
+    return seconds + kernel.cache["products"]
 
 
 def _xla_function(kernel: Any) -> Any:

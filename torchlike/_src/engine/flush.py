@@ -22,12 +22,15 @@ from torchlike._src.engine import backend, checks, cold, packs, program, record,
 from torchlike._src.engine.packs import Pack, Piece
 from torchlike._src.engine.values import UNREFERENCED, Trace, TreeNode, Value, refcounts
 
-LAUNCH_SECONDS, LAUNCH_ARRAY_SECONDS = 80e-6, 2.5e-6
-"""What launching a program costs on a CPU: itself, and for each array that goes in or comes out."""
+LAUNCH_SECONDS, LAUNCH_ARRAY_SECONDS, LAUNCH_OPERATION_SECONDS = 80e-6, 2.5e-6, 3e-6
+"""What running a program costs on a CPU besides its arithmetic: itself, each array that goes in or comes out, and each
+operation (XLA's threads hand its kernels to each other; counted for MANY_OPERATIONS at most, because in long programs
+many share a kernel)."""
+MANY_OPERATIONS = 32
 PACKED_ARRAYS = 64
 """More arrays than these cost little more: small ones travel in packs."""
-TINY_ELEMENTS = 32_768
-"""In all operands and results together: up to here it is calls that the host tier spends its time on."""
+TINY_ELEMENTS, THREADED_ELEMENTS = 1 << 21, 1 << 15
+"""In all operands and results together: what is larger does not stay in the caches, and takes longer than estimated."""
 MAX_NODES = 200_000
 
 _sites: dict = {}
@@ -54,7 +57,7 @@ def _flush(trace: Trace, reason: str) -> None:
         checks.examine()
     node = trace.node
     if node is trace.root:
-        if trace.leaves:
+        if trace.leaves or trace.taped or trace.backwards or trace.updated:  # an interrupted operation left it so
             trace.reset()
         return
     stats.COUNTS["flushes"] += 1
@@ -106,33 +109,45 @@ def _program_for(trace: Trace, node: TreeNode, live: tuple[int, ...], reason: st
 
 
 MAX_DIFFERENT = 64
+LONGEST_PERIOD = 8
 
 
 class Site:
     """Traces that begin at one user line and end at another: how many different ones there are, and in which order."""
 
-    __slots__ = ("different", "last", "streak")
+    __slots__ = ("last", "seen", "streak", "visits")
 
     def __init__(self) -> None:
         self.last: Any = None
         self.streak = 0
-        self.different: set = set()
+        self.visits = 0
+        self.seen: dict[tuple, list[int]] = {}  # trace -> [its last visit, visits since the one before, how often so]
+
+    @property
+    def different(self) -> int:
+        return len(self.seen)
 
     @property
     def full(self) -> bool:
         """Whether counting has stopped."""
-        return len(self.different) >= MAX_DIFFERENT
+        return len(self.seen) >= MAX_DIFFERENT
 
     def visit(self, node: TreeNode, live: tuple[int, ...]) -> int:
-        """How many times in a row this trace, with these results in use, has run here now."""
+        """How many times in a row this trace, with these results in use, has run here now: at every visit, or at every
+        second, third, ... (two lines' traces that alternate; something done once in a few rounds)."""
         key = (id(node), live)
-        if self.last == key:
-            self.streak += 1
-        else:
-            self.last, self.streak = key, 1
-            if len(self.different) < MAX_DIFFERENT:
-                self.different.add(key)
-        return self.streak
+        self.visits += 1
+        self.streak = self.streak + 1 if key == self.last else 1
+        self.last = key
+        before = self.seen.get(key)
+        if before is None:
+            if not self.full:
+                self.seen[key] = [self.visits, 0, 1]
+            return self.streak
+        period = self.visits - before[0]
+        before[2] = before[2] + 1 if period == before[1] else 1
+        before[0], before[1] = self.visits, period
+        return max(self.streak, before[2]) if period <= LONGEST_PERIOD else self.streak
 
 
 WAITING = frozenset({"a read", "one turn of a loop in backward()"})
@@ -143,7 +158,7 @@ MANY_DIFFERENT = 5
 """Times in a row that a trace must run before it is compiled, by how many different ones its place has seen."""
 
 
-def host_seconds(node: TreeNode, live: tuple[int, ...]) -> float:
+def host_seconds(node: TreeNode, live: tuple[int, ...]) -> tuple[float, float, bool]:
     """About what one run on the host tier takes; see `cold.cost`."""
     plan = program.plan_of(node)
     if plan.host_seconds is None:
@@ -151,18 +166,23 @@ def host_seconds(node: TreeNode, live: tuple[int, ...]) -> float:
     return plan.host_seconds
 
 
-def is_tiny(trace: Trace, node: TreeNode, live: tuple[int, ...], host: float) -> bool:
-    """Whether a launch alone takes longer than the whole trace on the host tier."""
-    launch = LAUNCH_SECONDS + LAUNCH_ARRAY_SECONDS * min(len(trace.leaves) + len(live), PACKED_ARRAYS)
-    return host < launch and program.plan_of(node).numel <= TINY_ELEMENTS
+def is_tiny(trace: Trace, node: TreeNode, live: tuple[int, ...], host: float, threads: bool) -> bool:
+    """Whether a launch alone takes longer than the host tier takes, `host`, for what XLA might do faster. `threads`:
+    some of that is done by threads, which is only safe to be quick where it is little."""
+    results = len(live)
+    if results > packs.FEWEST and program.plan_of(node).numel <= packs.SMALL * results:
+        results = packs.FEWEST  # they are small, and come in packs
+    launch = LAUNCH_SECONDS + LAUNCH_ARRAY_SECONDS * min(len(trace.leaves) + results, PACKED_ARRAYS)
+    launch += LAUNCH_OPERATION_SECONDS * min(node.depth, MANY_OPERATIONS)
+    return host < launch and program.plan_of(node).numel <= (TINY_ELEMENTS if not threads else THREADED_ELEMENTS)
 
 
 def worth_compiling(trace: Trace, node: TreeNode, live: tuple[int, ...], reason: str) -> str | None:
     """Why this trace should be compiled now, or None to run it on the host tier."""
     if backend.platform() != "cpu":
         return "programs always run compiled on an accelerator"
-    host = host_seconds(node, live)
-    if is_tiny(trace, node, live, host) and (
+    host, calls, threads = host_seconds(node, live)
+    if is_tiny(trace, node, live, calls, threads) and (
         reason in WAITING or all([backend.at_hand(v.array) for v in trace.leaves])  # noqa: C419 - HOT
     ):
         return None
@@ -173,7 +193,7 @@ def worth_compiling(trace: Trace, node: TreeNode, live: tuple[int, ...], reason:
         site = _sites[node.origin, node.line] = Site()
     streak = site.visit(node, live)
     compile_seconds = 0.25 + 0.006 * node.depth
-    needed: float = STREAKS.get(len(site.different), MANY_DIFFERENT)
+    needed: float = STREAKS.get(site.different, MANY_DIFFERENT)
     if streak >= needed and (compile_seconds > LONG_COMPILE or needed == MANY_DIFFERENT):
         # Thousands of operations (a long sequence unrolled in Python) take a minute to compile: only if they go on. The
         # same where they differ from round to round and a streak says little about the next.
@@ -205,7 +225,14 @@ def _launch(trace: Trace, ready: Any, live: tuple[int, ...]) -> None:
         args = [a.part() if type(a) is Piece else a for a in args]
     if not ready.consumes:
         stats.COUNTS["launches"] += 1
-        _store(trace, ready, live, backend.call(ready.executable, args))
+        outs = None
+        try:
+            outs = backend.call(ready.executable, args)
+            _store(trace, ready, live, outs)
+        except Exception:
+            if outs is not None:  # a signal handler's exception: the results are there
+                _store(trace, ready, live, outs)
+            raise
         return
     counts = refcounts(leaves)
     for k in ready.donate:
@@ -277,7 +304,7 @@ def _store(trace: Trace, ready: Any, live: tuple[int, ...], outs: list) -> None:
             if k in wanted:
                 values[k].array = array
     for group, array in zip(ready.renewed, outs[count:], strict=True):
-        pack = Pack(array, group.layout)
+        pack = Pack(array, group.layout, group.apart)
         for number, k in enumerate(group.results):
             values[k].array = Piece(pack, number)
     trace.reset()

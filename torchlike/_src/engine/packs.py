@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from sys import getrefcount
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -55,9 +56,10 @@ layout_of = functools.lru_cache(1024)(Layout)
 class Pack:
     """A flat array that holds several values, and some of them as arrays of their own."""
 
-    __slots__ = ("array", "layout", "parts")
+    __slots__ = ("array", "kept", "layout", "parts")
 
-    def __init__(self, array: Any, layout: Layout) -> None:
+    def __init__(self, array: Any, layout: Layout, kept: bool = False) -> None:
+        self.kept = kept  # for a backward that drops it: not state, which the next program would replace
         self.array = array
         self.layout = layout
         self.parts: dict[int, Any] = {}
@@ -108,18 +110,19 @@ class Group:
     """A pack that a program takes or returns. Member k is leaf `leaves[k]` (-1: not used) and, if there are `results`,
     result `results[k]` afterwards: in the same memory, which the program consumes. Without leaves it is new."""
 
-    __slots__ = ("layout", "leaves", "members", "numbers", "results")
+    __slots__ = ("apart", "layout", "leaves", "members", "numbers", "results")
 
-    def __init__(self, layout: Layout, leaves: tuple[int, ...], results: tuple[int, ...]) -> None:
+    def __init__(self, layout: Layout, leaves: tuple[int, ...], results: tuple[int, ...], apart: bool = False) -> None:
         self.layout = layout
         self.leaves = leaves
         self.results = results
+        self.apart = apart  # other operations go on from the results: XLA would compute each again for its place here
         self.numbers = [k for k, leaf in enumerate(leaves) if leaf >= 0]
         self.members = [leaf for leaf in leaves if leaf >= 0]
 
     def words(self) -> tuple:
         """What the program's name in the disk cache must tell."""
-        return self.layout.avals, self.leaves, self.results
+        return self.layout.avals, self.leaves, self.results, self.apart
 
     def split(self, array: Any) -> dict[int, Any]:
         """In a program: the leaves."""
@@ -127,6 +130,8 @@ class Group:
 
     def join(self, results: Sequence) -> Any:
         """In a program: the new pack."""
+        if self.apart:
+            results = jax.lax.optimization_barrier(list(results))
         return jnp.concatenate([x.reshape(-1) for x in results])
 
     def take(self, leaves: Sequence[Value]) -> tuple[Any, bool]:
@@ -183,7 +188,7 @@ def groups_for(plan: Any, live: tuple[int, ...], leaves: Sequence[Value], dead: 
             packs.setdefault(id(v.array.pack), (v.array.pack, {}))[1][v.array.number] = k
     for pack, members in packs.values():
         places = tuple([members.get(n, -1) for n in range(len(pack.layout.avals))])
-        results = tuple([replaced.get(k, -1) for k in places])
+        results = () if pack.kept else tuple([replaced.get(k, -1) for k in places])
         if -1 in results:  # those that are replaced leave this pack; if there are others, it is read
             places = tuple([-1 if k in replaced else k for k in places])
             results = ()
@@ -208,21 +213,22 @@ def groups_for(plan: Any, live: tuple[int, ...], leaves: Sequence[Value], dead: 
         if len(members_) >= FEWEST:
             layout = layout_of(tuple([leaves[k].aval for k in members_]))
             groups.append(Group(layout, tuple(members_), tuple([replaced[k] for k in members_])))
-    groups += _gradients(plan, set(live) - {k for g in groups for k in g.results})
+    groups += _new(plan, set(live) - {k for g in groups for k in g.results}, set(replaced.values()))
     return tuple(groups)
 
 
-def _gradients(plan: Any, live: set[int]) -> list[Group]:
-    """Packs of results of pullbacks: gradients, which are mostly dropped together and unread."""
+def _new(plan: Any, live: set[int], state: set[int]) -> list[Group]:
+    """Packs of gradients, which are mostly dropped together and unread, and of what the nodes of operations keep for
+    backward. state: results that replace something."""
     found: dict[Any, list[tuple[int, Aval]]] = {}
     for e in plan.entries:
-        if getattr(e.kernel.op, "forward", None) is not None:
-            for k, a in enumerate(e.kernel.outs, e.first):
-                if k in live and a.numel <= SMALL:
-                    found.setdefault(a.dtype, []).append((k, a))
+        gradient = getattr(e.kernel.op, "forward", None) is not None
+        for k, a in enumerate(e.kernel.outs, e.first):
+            if k in live and a.numel <= SMALL and (gradient or k not in state):
+                found.setdefault((a.dtype, gradient), []).append((k, a))
     return [
-        Group(layout_of(tuple([a for _, a in members])), (), tuple([k for k, _ in members]))
-        for members in found.values()
+        Group(layout_of(tuple([a for _, a in members])), (), tuple([k for k, _ in members]), not gradient)
+        for (_, gradient), members in found.items()
         if len(members) >= FEWEST
     ]
 

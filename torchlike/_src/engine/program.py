@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from torchlike._src.core.aval import Aval
-from torchlike._src.engine import backend, checks, packs, report, stats
+from torchlike._src.engine import backend, checks, heap, packs, report, stats
 from torchlike._src.engine.packs import Group
 from torchlike._src.engine.values import TreeNode, Value
 
@@ -44,7 +44,7 @@ class Plan:
         self.entries: list[Entry] = []
         self.leaf_specs: list[Aval] = []
         self.host: dict = {}
-        self.host_seconds: float | None = None
+        self.host_seconds: tuple[float, float, bool] | None = None
         self.repacked = 0  # programs given up because their small arrays did not come in the expected packs
         floats = ints = complexes = 0
         for step in node.path():
@@ -87,15 +87,16 @@ def plan_of(node: TreeNode) -> Plan:
     return node.plan
 
 
-def build(plan: Plan, live: tuple[int, ...], groups: Sequence[Group] = ()) -> Any:
+def build(plan: Plan, live: tuple[int, ...], groups: Sequence[Group] = (), alone: Sequence[int] | None = None) -> Any:
     """The Python function of a program: (*packs of numbers, *packs of leaves, *other leaves) -> list of the live
-    results that go into no pack, new packs, and checks, if any.
+    results that go into no pack (`alone`: their order), new packs, and checks, if any.
 
     A pack of numbers that would be empty is left out: even an empty argument costs a transfer."""
     entries = plan.needed(live)
     conditions = checks.conditions(plan, entries)
     singles = outside(len(plan.leaf_specs), groups)
-    packed = {k for g in groups for k in g.results}
+    if alone is None:
+        alone = ordered(plan, live, (), groups)
     first_use = {(e.kernel, e.refs): e for e in entries}
     partners: dict[int, list] = {}  # id(forward entry) -> its pullback entries that want jax.vjp's residuals
     paired: dict[int, Entry] = {}
@@ -155,7 +156,7 @@ def build(plan: Plan, live: tuple[int, ...], groups: Sequence[Group] = ()) -> An
                 outs = kernel(*arrays)
             for k, o in enumerate(outs):
                 values[e.first + k] = o
-        results = [values[k] for k in live if k not in packed]
+        results = [values[k] for k in alone]
         results += [g.join([values[k] for k in g.results]) for g in groups if g.results]
         return [*results, checks.collect(conditions, get)] if conditions else results
 
@@ -192,8 +193,7 @@ class Program:
         self.singles = outside(len(plan.leaf_specs), groups)
         self.positions = {k: len(self.groups) + i for i, k in enumerate(self.singles)}
         self.renewed = [g for g in groups if g.results]
-        packed = {k for g in groups for k in g.results}
-        self.alone = [k for k in live if k not in packed]
+        self.alone = ordered(plan, live, donate, groups)
         self.consumes = bool(donate) or any(g.results for g in self.groups)
         self.misses = 0
         self.given: dict[int, Any] = {}  # by leaf: weak references to the NumPy arrays of the last launch
@@ -211,8 +211,9 @@ def compile_program(
     key = disk_key(plan, live, donate, groups)
     executable = load(key)
     loaded = executable is not None
+    compiling = 0.0
     if not loaded:
-        run = build(plan, live, groups)
+        run = build(plan, live, groups, ordered(plan, live, donate, groups))
         args: list[Any] = [
             jax.ShapeDtypeStruct((count,), kind)
             for count, kind in (
@@ -235,7 +236,10 @@ def compile_program(
         with jax.enable_x64(True), backend.matmul_precision():
             lowered = jax.jit(run, donate_argnums=tuple(donated), keep_unused=True).lower(*args)
             traced = time.perf_counter()
+            resident = heap.resident_bytes()
             executable = backend.compile_lowered(lowered)
+            compiling = time.perf_counter() - traced
+        heap.give_back(resident)
         stats.COUNTS["trace_seconds"] += traced - began
         stats.COUNTS["compiles"] += 1
         save(key, executable)
@@ -250,7 +254,8 @@ def compile_program(
         PROGRAMS.pop(node.programs.pop(0), None)
     if len(PROGRAMS) > MAX_PROGRAMS:
         _forget_programs()
-    report.compiled(node, plan, live, reason, took, loaded)
+    tracing = 0.0 if loaded else traced - began
+    report.compiled(node, plan, live, reason, {"seconds": took, "trace": tracing, "compile": compiling}, loaded, key)
     return program
 
 
@@ -279,6 +284,29 @@ def donations(
             room[a] -= 1
             chosen.append(k)
     return tuple(chosen)
+
+
+def ordered(plan: Plan, live: tuple[int, ...], donate: tuple[int, ...], groups: Sequence[Group]) -> list[int]:
+    """The live results that are in no pack, those that take over a donated buffer first, in the order of the leaves.
+
+    JAX gives each donated array to the first result of its kind that is still without. A result that overwrites what
+    it replaces needs no copy; with another one's memory, XLA copies both."""
+    packed = {k for g in groups for k in g.results}
+    rest = {k: None for k in live if k not in packed}
+    if not donate:
+        return list(rest)
+    outs = {e.first + j: a for e in plan.entries for j, a in enumerate(e.kernel.outs) if e.first + j in rest}
+    replaced = packs.replacements(plan, tuple(rest), set(donate))
+    first: dict[int, int] = {k: r for k, r in replaced.items() if r in rest}
+    for r in first.values():
+        rest.pop(r)
+    for k in donate:
+        if k not in first:
+            found = next((r for r in rest if outs[r] == plan.leaf_specs[k]), None)
+            if found is not None:
+                first[k] = found
+                rest.pop(found)
+    return [*[first[k] for k in donate if k in first], *rest]
 
 
 def give_up(program: Program) -> None:

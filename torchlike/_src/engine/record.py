@@ -239,7 +239,7 @@ def raise_lost(value: Value) -> None:
 def grow(trace: Trace, parent: TreeNode, key: tuple) -> TreeNode:
     """First time this operation follows this history: check it, infer its results, remember both."""
     op, static, *refs = key
-    specs = tuple(spec_of(trace, r) for r in refs)
+    specs = tuple([spec_of(trace, r) for r in refs])
     kernel = kernel_of(op, static, specs)
     node = TreeNode(parent, key, kernel, tuple(refs), kernel.outs)
     node.line = user_line()
@@ -287,8 +287,10 @@ def is_ours(frame: FrameType) -> bool:
 def user_line() -> str:
     """'file.py:12' of the innermost frame outside this package."""
     frame: FrameType | None = sys._getframe(2)
+    ours = _ours.get
     while frame is not None:
-        if not is_ours(frame):
+        found = ours(frame.f_globals.get("__name__", ""))
+        if not (is_ours(frame) if found is None else found):
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back
     return "?"

@@ -23,8 +23,11 @@ LENGTHS = " Lengths that vary can be padded to a few fixed sizes."
 NUMBERS = {"f": "a Python float", "i": "a Python int", "b": "a Python bool", "c": "a Python complex number"}
 
 
-def compiled(node: Any, plan: Any, live: tuple, reason: str, seconds: float, loaded: bool) -> None:
-    """Note one compilation."""
+def compiled(
+    node: Any, plan: Any, live: tuple, reason: str, seconds: dict[str, float], loaded: bool, key: str | None
+) -> None:
+    """Note one compilation. `seconds`: in all ("seconds"), until XLA had its text ("trace"), in XLA ("compile"); `key`:
+    its name in the disk cache."""
     path = node.path()
     entry = {
         "operations": len(path),
@@ -32,8 +35,9 @@ def compiled(node: Any, plan: Any, live: tuple, reason: str, seconds: float, loa
         "last_line": path[-1].line,
         "inputs": len(plan.leaf_specs),
         "outputs": len(live),
-        "seconds": seconds,
+        **seconds,
         "from_disk": loaded,
+        "on_disk": key is not None,
         "reason": reason,
         "difference": difference(node, path, live),
     }
@@ -160,21 +164,30 @@ def text() -> str:
     """The report as printed text."""
     c = stats.COUNTS
     lines = [
-        "torchlike: {:.0f} programs compiled, {:.0f} loaded from disk, in {:.2f} s; {:.0f} flushes: {:.0f} launches of "
-        "compiled programs, {:.0f} runs on the host tier".format(
-            c["compiles"], c["disk_hits"], c["compile_seconds"], c["flushes"], c["launches"], c["host_runs"]
+        "torchlike: {:.0f} programs compiled, {:.0f} loaded from disk, in {:.2f} s ({:.2f} s of it tracing); {:.0f} "
+        "flushes: {:.0f} launches of compiled programs, {:.0f} runs on the host tier".format(
+            c["compiles"],
+            c["disk_hits"],
+            c["compile_seconds"],
+            c["trace_seconds"],
+            c["flushes"],
+            c["launches"],
+            c["host_runs"],
         )
     ]
     for k, p in enumerate(PROGRAMS, 1):
-        how = "loaded from disk" if p["from_disk"] else "compiled"
+        how = f"loaded from disk in {p['seconds']:.2f} s" if p["from_disk"] else f"compiled in {p['seconds']:.2f} s"
+        if not p["from_disk"]:
+            how += f" (tracing {p['trace']:.2f} s, XLA {p['compile']:.2f} s)"
+            how += "" if p["on_disk"] else ", cannot be kept on disk"
         lines.append(
-            f"  program {k}: {p['operations']} operations, {p['inputs']} inputs, {p['outputs']} outputs, {how} in "
-            f"{p['seconds']:.2f} s\n    from {p['first_line']}\n    to   {p['last_line']}\n    because {p['reason']}"
+            f"  program {k}: {p['operations']} operations, {p['inputs']} inputs, {p['outputs']} outputs, {how}\n"
+            f"    from {p['first_line']}\n    to   {p['last_line']}\n    because {p['reason']}"
         )
         if p["difference"]:
             lines.append(f"    what differs from an earlier program: {p['difference']}")
     for (first, last), site in list(SITES.items()):
-        n = len(site.different)
+        n = site.different
         if n >= CHANGING:
             lines.append(
                 f"  from {first} to {last}: {n}{'+' if site.full else ''} different traces. Those that do not repeat "

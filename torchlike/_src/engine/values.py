@@ -74,14 +74,25 @@ class TreeNode:
             self.depth = self.index = self.values = self.leaves = self.size = 0
             self.floats = self.ints = self.complexes = 0
         else:
+            leaves = floats = ints = complexes = 0
+            for r in refs:
+                if type(r) is Aval:
+                    leaves += 1
+                elif type(r) is str:
+                    if r == "f":
+                        floats += 1
+                    elif r == "c":
+                        complexes += 1
+                    else:
+                        ints += 1
             self.depth = parent.depth + 1
             self.index = parent.values
-            self.values = parent.values + len(outs)
-            self.leaves = parent.leaves + sum(1 for r in refs if type(r) is Aval)
-            self.floats = parent.floats + sum(1 for r in refs if r == "f")
-            self.ints = parent.ints + sum(1 for r in refs if r == "i" or r == "b")
-            self.complexes = parent.complexes + sum(1 for r in refs if r == "c")
-            self.size = parent.size + sum(a.numel for a in outs)
+            self.values = parent.values + self.count
+            self.leaves = parent.leaves + leaves
+            self.floats = parent.floats + floats
+            self.ints = parent.ints + ints
+            self.complexes = parent.complexes + complexes
+            self.size = parent.size + (outs[0].numel if self.count == 1 else sum([a.numel for a in outs]))
         self.bound = self.depth > MAX_LOOSE_DEPTH
 
     def path(self) -> "list[TreeNode]":

@@ -163,16 +163,17 @@ def prelu(input: T, weight: T):
 
 
 @op(
-    **PLAIN,
     namespaces=(),
-    inplace=True,
+    out=False,
+    shape=lambda input, noise: input,
     check=floats_only("rrelu_with_noise_cpu"),
     grad_name="RreluWithNoiseBackward0",
-    vjp={"input": lambda g, noise: g * noise},
+    vjp={"input": lambda g, noise: g * noise.astype(g.dtype)},
 )
 def _rrelu_with_noise(input: T, noise: T):
-    """`rrelu` in training: input * noise, where noise is the drawn slope below zero and 1 above."""
-    return input * noise
+    """`rrelu` in training: input * noise, where noise is the drawn slope below zero and 1 above (float32 for half
+    types, whose gradient takes it rounded)."""
+    return (input.astype(noise.dtype) * noise).astype(input.dtype)
 
 
 @op(

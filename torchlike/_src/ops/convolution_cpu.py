@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from torchlike._src.ops.products import barrier
+from torchlike._src.ops.products import LARGE_MATRIX, barrier
 
 SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
@@ -116,11 +116,28 @@ def patches(x: Any, kernel: tuple, out: tuple, c: Any) -> Any:
     return barrier(rows(jnp.concatenate(parts, -1)))
 
 
+def heavy(x_shape: tuple, w_shape: tuple, out: tuple) -> bool:
+    """Whether the weight is much larger than all patches of one image: then it is multiplied as it lies. Other forms
+    copy it with the channels last, which takes longer than the product."""
+    return x_shape[0] == 1 and math.prod(out) <= min(w_shape[0], 64) and math.prod(w_shape) >= LARGE_MATRIX
+
+
+def heavy_forward(x: Any, w: Any, c: Any, out: tuple) -> Any:
+    """`forward` by patches whose channels come first, (O, C * taps) @ (C * taps, positions)."""
+    padded = pad(x, c.pads)
+    parts = [shifted(padded, at, out, c) for at in itertools.product(*map(range, w.shape[2:]))]
+    columns = jnp.stack(parts, -1).reshape(math.prod(out), -1).T
+    y = lax.dot_general(w.reshape(w.shape[0], -1), barrier(columns), (((1,), (0,)), ((), ())))
+    return barrier(y).T.reshape(1, *out, w.shape[0])
+
+
 def forward(x: Any, w: Any, c: Any, out: tuple) -> Any:
     """(N, *sizes, C), (O, C / groups, *kernel) -> (N, *out, O)."""
     kernel = w.shape[2:]
     if c.groups > 1:
         return grouped_forward(x, w, c, out)
+    if heavy(x.shape, w.shape, out):
+        return heavy_forward(x, w, c, out)
     if math.prod(kernel) == 1:
         columns = rows(shifted(pad(x, c.pads), (0,) * len(kernel), out, c))
         return product_transposed(columns, w.reshape(w.shape[:2])).reshape(x.shape[0], *out, w.shape[0])

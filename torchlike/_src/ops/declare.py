@@ -147,9 +147,22 @@ class RawOp:
     def host_function(self, kernel: "Kernel") -> Callable | None:
         """The kernel as a NumPy function, if one has been written out."""
         # Loaded with the host tier, when a first trace needs it.
-        from torchlike._src.ops.host_rules import host_function
+        from torchlike._src.ops.host_convolution import host_function
 
         return host_function(kernel)
+
+    def starts_chain(self) -> bool:
+        """Whether `host_chain` may find something."""
+        from torchlike._src.ops.host_convolution import starts_chain
+
+        return starts_chain(self)
+
+    def host_chain(self, follow: Callable[[], list]) -> tuple[int, Callable] | None:
+        """(how many kernels, one NumPy function for them), for an operator that is best computed together with those
+        that follow it: `follow()` are the kernels from this operator's on, see `host_convolution.host_chain`."""
+        from torchlike._src.ops.host_convolution import host_chain, starts_chain
+
+        return host_chain(follow()) if starts_chain(self) else None
 
 
 class Op(RawOp):

@@ -12,15 +12,15 @@ import numpy as np
 
 from torchlike._src.core.aval import Aval
 from torchlike._src.ops.declare import OPS, Pullback
-from torchlike._src.ops.kernels import ADD
+from torchlike._src.ops.kernels import ADD, FILL, ONES, ZEROS
 from torchlike._src.ops.products import form, sums_by_product
-from torchlike._src.ops.views import EXPAND, PERMUTE, RESHAPE, SELECT, SLICE
+from torchlike._src.ops.views import EXPAND, PERMUTE, RESHAPE, SELECT, SLICE, SPLIT
 
 HostFunction = Callable[..., Sequence[np.ndarray]]
 Rule = Callable[[Any], HostFunction | None]
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
-VIEWS = {RESHAPE, PERMUTE, EXPAND, SELECT, SLICE}
+INTERNAL = {RESHAPE, PERMUTE, EXPAND, SELECT, SLICE, SPLIT, ADD, ONES, ZEROS, FILL}
 
 _forward: dict[str, Rule] = {}
 _backward: dict[str, Rule] = {}
@@ -32,16 +32,16 @@ def host_function(kernel: Any) -> HostFunction | None:
     op = kernel.op
     if type(op) is Pullback:
         rule = _backward.get(op.forward.op.name)
-        if rule is None or not _declared(op.forward.op):
+        if rule is None or not declared(op.forward.op):
             return None
         return rule(kernel) if all(op.given) or op.given == (True, False) and rule is _nll_loss_back else None
     rule = _forward.get(op.name)
-    return rule(kernel) if rule is not None and _declared(op) else None
+    return rule(kernel) if rule is not None and declared(op) else None
 
 
-def _declared(op: Any) -> bool:
+def declared(op: Any) -> bool:
     """Whether it is the operator of that name, and not an internal kernel that is called the same."""
-    return OPS.get(op.name) is op or op in VIEWS or op is ADD
+    return OPS.get(op.name) is op or op in INTERNAL
 
 
 def of(*names: str, backward: bool = False) -> Callable[[Rule], Rule]:
@@ -53,7 +53,7 @@ def of(*names: str, backward: bool = False) -> Callable[[Rule], Rule]:
     return register
 
 
-def _float(*avals: Any) -> np.dtype | None:
+def floating(*avals: Any) -> np.dtype | None:
     """The floating dtype that all have, if they are arrays of one that NumPy computes in, with elements."""
     first = avals[0]
     if type(first) is not Aval or first.dtype.np not in FLOATS:
@@ -63,6 +63,27 @@ def _float(*avals: Any) -> np.dtype | None:
 
 def _array(x: Any) -> np.ndarray:
     return x if type(x) is np.ndarray else np.asarray(x)
+
+
+# -- constants ---------------------------------------------------------------------------------------------------------
+
+
+@of("ones", "zeros")
+def _constant(kernel: Any) -> HostFunction | None:
+    out = kernel.outs[0]
+    if out.dtype.np.kind not in "biuf":
+        return None
+    shape, dtype, number = out.shape, out.dtype.np, int(kernel.op is ONES)
+    return lambda: (np.full(shape, number, dtype),)
+
+
+@of("fill")
+def _fill(kernel: Any) -> HostFunction | None:
+    out = kernel.outs[0]
+    if kernel.specs[0] not in ("f", "i") or floating(out) is None:
+        return None
+    shape, dtype = out.shape, out.dtype.np
+    return lambda number: (np.full(shape, number, dtype),)
 
 
 # -- views -------------------------------------------------------------------------------------------------------------
@@ -161,7 +182,7 @@ def _slice_back(kernel: Any) -> HostFunction | None:
     dim, length, step = static["dim"], static.get("length", 1), static.get("step", 1)
     out = kernel.outs[0]
     size = out.shape[dim]
-    if kernel.specs[0] != "i" or _float(kernel.specs[1]) is None or not length or step != 1:
+    if kernel.specs[0] != "i" or floating(kernel.specs[1]) is None or not length or step != 1:
         return None
     if "length" in static and length == size:
         return lambda k, g: (g,)
@@ -180,15 +201,23 @@ def _slice_back(kernel: Any) -> HostFunction | None:
 
 @of("cat")
 def _cat(kernel: Any) -> HostFunction | None:
-    if _float(*kernel.specs) is None or any(s.ndim != kernel.specs[0].ndim for s in kernel.specs):
+    if floating(*kernel.specs) is None or any(s.ndim != kernel.specs[0].ndim for s in kernel.specs):
         return None
     dim = kernel.static[0] % kernel.specs[0].ndim
     return lambda *arrays: (np.concatenate(arrays, dim),)
 
 
+@of("split", backward=True)
+def _split_back(kernel: Any) -> HostFunction | None:
+    if floating(*kernel.specs) is None:
+        return None
+    dim = dict(kernel.op.forward.static)["dim"]
+    return lambda *arrays: (np.concatenate(arrays, dim),)
+
+
 @of("stack")
 def _stack(kernel: Any) -> HostFunction | None:
-    if _float(*kernel.specs) is None:
+    if floating(*kernel.specs) is None:
         return None
     dim = kernel.static[0] % kernel.outs[0].ndim
     return lambda *arrays: (np.stack(arrays, dim),)
@@ -197,7 +226,7 @@ def _stack(kernel: Any) -> HostFunction | None:
 @of("cat", "stack", backward=True)
 def _join_back(kernel: Any) -> HostFunction | None:
     forward = kernel.op.forward
-    if _float(*forward.specs, *kernel.specs) is None or not all(kernel.op.need) or len(kernel.specs) != 1:
+    if floating(*forward.specs, *kernel.specs) is None or not all(kernel.op.need) or len(kernel.specs) != 1:
         return None
     if any(s.ndim != forward.specs[0].ndim for s in forward.specs):
         return None
@@ -220,7 +249,7 @@ UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divid
 def _arithmetic(kernel: Any) -> HostFunction | None:
     a, b = kernel.specs
     arrays = [s for s in (a, b) if type(s) is Aval]
-    dtype = _float(*arrays, *kernel.outs) if arrays else None
+    dtype = floating(*arrays, *kernel.outs) if arrays else None
     if dtype is None or not kernel.outs[0].shape or not {s for s in (a, b) if type(s) is str} <= {"f", "i"}:
         return None
     ufunc = UFUNCS[kernel.op.name]
@@ -242,6 +271,28 @@ def _remainder(kernel: Any) -> HostFunction | None:
 # -- reductions --------------------------------------------------------------------------------------------------------
 
 
+@of("tanh")
+def _tanh(kernel: Any) -> HostFunction | None:
+    (x,) = kernel.specs
+    return (lambda a: (np.tanh(a),)) if floating(x) is not None and x.ndim else None
+
+
+@of("tanh", backward=True)
+def _tanh_back(kernel: Any) -> HostFunction | None:
+    dtype = floating(*kernel.specs)
+    if dtype is None or len(kernel.specs) != 2 or not kernel.specs[0].ndim:
+        return None
+    one = np.ones((), dtype)
+
+    def run(out: np.ndarray, g: np.ndarray) -> Sequence[np.ndarray]:
+        scale = np.multiply(out, out)
+        np.subtract(one, scale, scale)
+        np.multiply(g, scale, scale)
+        return (scale,)
+
+    return run
+
+
 def _reduced(static: tuple, ndim: int) -> tuple[int, ...] | None:
     """The reduced dims of sum and mean; None if a dtype is given."""
     dim, _, dtype = static
@@ -255,7 +306,7 @@ def _reduced(static: tuple, ndim: int) -> tuple[int, ...] | None:
 @of("sum", "mean")
 def _sum(kernel: Any) -> HostFunction | None:
     (x,) = kernel.specs
-    dtype = _float(x, *kernel.outs)
+    dtype = floating(x, *kernel.outs)
     dims = None if dtype is None or not x.ndim else _reduced(kernel.static, x.ndim)
     if dtype is None or not dims:
         return None
@@ -273,7 +324,7 @@ def _sum(kernel: Any) -> HostFunction | None:
 def _sum_back(kernel: Any) -> HostFunction | None:
     forward = kernel.op.forward
     (x,) = forward.specs
-    dtype = _float(x, *kernel.specs)
+    dtype = floating(x, *kernel.specs)
     dims = None if dtype is None or not x.ndim else _reduced(forward.static, x.ndim)
     if dtype is None or not dims:
         return None
@@ -288,7 +339,7 @@ def _sum_back(kernel: Any) -> HostFunction | None:
 @of("var", "std")
 def _variance(kernel: Any) -> HostFunction | None:
     (x,) = kernel.specs
-    dtype = _float(x)
+    dtype = floating(x)
     static = kernel.op.bind(kernel.static, kernel.specs)
     if dtype is None or not x.ndim or static["dim"] is not None or static["keepdim"] or x.numel < 2:
         return None
@@ -309,7 +360,7 @@ def _variance(kernel: Any) -> HostFunction | None:
 def _softmax(kernel: Any) -> HostFunction | None:
     (x,) = kernel.specs
     dim, dtype = kernel.static
-    if _float(x) is None or dtype is not None or not x.ndim:
+    if floating(x) is None or dtype is not None or not x.ndim:
         return None
     dim = dim % x.ndim
     largest, add = np.maximum.reduce, np.add.reduce
@@ -329,7 +380,7 @@ def _softmax(kernel: Any) -> HostFunction | None:
 def _softmax_back(kernel: Any) -> HostFunction | None:
     forward = kernel.op.forward
     dim, dtype = forward.static
-    if len(kernel.specs) != 2 or _float(*kernel.specs) is None or dtype is not None or not forward.specs[0].ndim:
+    if len(kernel.specs) != 2 or floating(*kernel.specs) is None or dtype is not None or not forward.specs[0].ndim:
         return None
     dim = dim % forward.specs[0].ndim
     add = np.add.reduce
@@ -347,9 +398,42 @@ def _softmax_back(kernel: Any) -> HostFunction | None:
 # -- matrix products ---------------------------------------------------------------------------------------------------
 
 
-def _count(kernel: Any, multiplications: int) -> None:
+def note_multiplications(kernel: Any, multiplications: int) -> None:
     """Note how much work a product is, for the engine's estimate."""
     kernel.cache["multiplications"] = multiplications
+    kernel.cache["threads"] = multiplications > ONE_THREAD
+
+
+ONE_THREAD = 1 << 18
+"""Multiplications up to which OpenBLAS computes a product in the calling thread."""
+BLOCKS = 64
+
+
+def blocked(kernel: Any, rows: int, inner: int, columns: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """The product of (rows, inner) and (inner, columns), a small one in blocks that need no second thread: BLAS's wait
+    for each other without sleeping, and where another process is busy, too, they wait for milliseconds."""
+    note_multiplications(kernel, rows * inner * columns)
+    height = min(rows, max(8, ONE_THREAD // max(inner * columns, 1)))
+    width = min(columns, ONE_THREAD // max(height * inner, 1))
+    if rows * inner * columns <= ONE_THREAD or width < min(columns, 16) or rows * inner * columns > BLOCKS * ONE_THREAD:
+        kernel.cache["threads"] = rows * inner * columns > ONE_THREAD
+        return np.dot
+    kernel.cache["threads"] = False
+    starts = range(0, rows, height)
+    parts = [slice(j, j + width) for j in range(0, columns, width)]
+    dtype = kernel.outs[0].dtype.np
+
+    def run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        out = np.empty((rows, columns), dtype)
+        for i in starts:
+            if width == columns:
+                np.dot(a[i : i + height], b, out[i : i + height])
+            else:
+                for part in parts:
+                    out[i : i + height, part] = np.dot(a[i : i + height], b[:, part])
+        return out
+
+    return run
 
 
 def _rows(a: np.ndarray) -> np.ndarray:
@@ -371,9 +455,9 @@ def _stacks(a: Any, b: Any) -> bool:
 @of("matmul", "bmm", "mm")
 def _product(kernel: Any) -> HostFunction | None:
     a, b = kernel.specs
-    if _float(a, b) is None or not _stacks(a, b):
+    if floating(a, b) is None or not _stacks(a, b):
         return None
-    _count(kernel, a.numel * b.shape[-1])
+    note_multiplications(kernel, a.numel * b.shape[-1])
     return (lambda x, y: (np.dot(x, y),)) if a.ndim == 2 else (lambda x, y: (_matmul(x, y),))
 
 
@@ -381,10 +465,10 @@ def _product(kernel: Any) -> HostFunction | None:
 def _product_back(kernel: Any) -> HostFunction | None:
     op = kernel.op
     a, b = op.forward.specs
-    if _float(a, b, *kernel.specs) is None or not _stacks(a, b):
+    if floating(a, b, *kernel.specs) is None or not _stacks(a, b):
         return None
     product = np.dot if a.ndim == 2 else _matmul
-    _count(kernel, a.numel * b.shape[-1] * sum(op.need))
+    note_multiplications(kernel, a.numel * b.shape[-1] * sum(op.need))
     if op.need == (True, True) and op.plan == ((0, 1), ()):
         return lambda x, y, g: (product(g, y.swapaxes(-1, -2)), product(x.swapaxes(-1, -2), g))
     if op.need == (True, False) and op.plan == ((1,), ()):
@@ -398,7 +482,7 @@ def _fits_linear(specs: tuple) -> bool:
     """Rows, a matrix and perhaps a vector; sums over one element are another matter."""
     x, w = specs[:2]
     return (
-        _float(*specs) is not None
+        floating(*specs) is not None
         and x.ndim >= 2
         and w.ndim == 2
         and all(b.ndim == 1 for b in specs[2:])
@@ -410,9 +494,9 @@ def _fits_linear(specs: tuple) -> bool:
 def _linear(kernel: Any) -> HostFunction | None:
     x, w = kernel.specs[:2]
     if not _fits_linear(kernel.specs):
-        return None
+        return _linear_row(kernel)
     rows, shape = (math.prod(x.shape[:-1]), x.shape[-1]), kernel.outs[0].shape
-    _count(kernel, x.numel * w.shape[0])
+    note_multiplications(kernel, x.numel * w.shape[0])
     if form(rows[0], w.shape[0], w.shape[1], w.dtype.np) == "swapped":
         if len(kernel.specs) == 2:
             return lambda a, w: (np.dot(w, a.reshape(rows).T).T.reshape(shape),)
@@ -422,18 +506,46 @@ def _linear(kernel: Any) -> HostFunction | None:
     return lambda a, w, b: (np.dot(a.reshape(rows), w.T).reshape(shape) + b,)
 
 
+def _linear_row(kernel: Any) -> HostFunction | None:
+    """One row and a large matrix, part by part in this thread; see `blocked`."""
+    x, w = kernel.specs[:2]
+    if floating(*kernel.specs) is None or w.ndim != 2 or x.ndim < 2 or x.numel != w.shape[1]:
+        return None
+    if any(b.ndim != 1 for b in kernel.specs[2:]):
+        return None
+    outs, inner = w.shape
+    height = ONE_THREAD // (2 * inner)
+    if not ONE_THREAD < w.numel <= BLOCKS * ONE_THREAD or height < 8:
+        return None
+    note_multiplications(kernel, w.numel)
+    kernel.cache["threads"] = False
+    dtype, shape = x.dtype.np, kernel.outs[0].shape
+    parts = [slice(i, i + height) for i in range(0, outs, height)]
+
+    def run(a: np.ndarray, w: np.ndarray, *bias: np.ndarray) -> Sequence[np.ndarray]:
+        out = np.empty((1, outs), dtype)
+        a = a.reshape(1, inner)
+        for part in parts:
+            out[:, part] = np.dot(a, w[part].T)
+        if bias:
+            out += bias[0]
+        return (out.reshape(shape),)
+
+    return run
+
+
 @of("linear", backward=True)
 def _linear_back(kernel: Any) -> HostFunction | None:
     op = kernel.op
     x, w = op.forward.specs[:2]
-    if not _fits_linear(op.forward.specs) or _float(x, *kernel.specs) is None:
+    if not _fits_linear(op.forward.specs) or floating(x, *kernel.specs) is None:
         return None
     need, (saved, outputs) = op.need, op.plan
     if outputs or set(saved) - {0, 1} or (need[0] and 1 not in saved) or (need[1] and 0 not in saved):
         return None
     rows, shape = math.prod(x.shape[:-1]), x.shape
     outs = w.shape[0]
-    _count(kernel, x.numel * outs * sum(need[:2]))
+    note_multiplications(kernel, x.numel * outs * sum(need[:2]))
     leading = tuple(range(x.ndim - 1))
     axis = leading[0] if len(leading) == 1 else leading
     ones = np.ones(rows, w.dtype.np) if sums_by_product(rows, outs, w.dtype.np) else None
@@ -459,7 +571,7 @@ def _linear_back(kernel: Any) -> HostFunction | None:
 def _classes(kernel: Any) -> tuple[np.dtype, int, int] | None:
     """(dtype, rows, classes) of a negative log likelihood of rows without weights."""
     x, target = kernel.specs[:2]
-    if len(kernel.specs) != 2 or _float(x) is None or x.ndim != 2 or target.dtype.np != np.int64:
+    if len(kernel.specs) != 2 or floating(x) is None or x.ndim != 2 or target.dtype.np != np.int64:
         return None
     return x.dtype.np, *x.shape
 
@@ -527,7 +639,7 @@ def _nll_loss_back(kernel: Any) -> HostFunction | None:
 @of("embedding")
 def _embedding(kernel: Any) -> HostFunction | None:
     weight, indices = kernel.specs
-    if _float(weight) is None or indices.dtype.np != np.int64 or not indices.numel:
+    if floating(weight) is None or indices.dtype.np != np.int64 or not indices.numel:
         return None
     return lambda w, k: (w.take(k, 0) if k.min() >= 0 and k.max() < len(w) else _take_rows(w, k),)
 
@@ -545,7 +657,7 @@ def _embedding_back(kernel: Any) -> HostFunction | None:
     forward = kernel.op.forward
     weight = forward.specs[0]
     padding_idx, by_frequency, _ = forward.static
-    if _float(weight, kernel.specs[-1]) is None or len(kernel.specs) != 2 or by_frequency or weight.shape[1] < 2:
+    if floating(weight, kernel.specs[-1]) is None or len(kernel.specs) != 2 or by_frequency or weight.shape[1] < 2:
         return None
     count, width = weight.shape
     dtype = weight.dtype.np

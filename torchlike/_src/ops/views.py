@@ -15,7 +15,7 @@ from torchlike._src.ops.declare import RawOp
 
 __all__ = [
     "AS_STRIDED", "AS_STRIDED_OF_VIEW", "BITCAST", "CHAIN", "DIAGONAL", "EXPAND", "PERMUTE", "RESHAPE", "SELECT",
-    "SLICE", "UNFOLD", "VIEW_AS_COMPLEX", "VIEW_AS_REAL", "ViewOp",
+    "SLICE", "SPLIT", "UNBIND", "UNFOLD", "VIEW_AS_COMPLEX", "VIEW_AS_REAL", "ViewOp",
 ]  # fmt: skip
 
 
@@ -167,6 +167,24 @@ SLICE = ViewOp(
     lambda s, dim, length, step: (*s[:dim], length, *s[dim + 1 :]),
     grad_name="SliceBackward0",
 )
+
+
+# -- several views of one tensor, as the graph has them: the gradient is one concatenation -----------------------------
+
+
+def _split(base: Array, *, dim: int, sizes: tuple) -> tuple[Array, ...]:
+    return tuple(lax.split(base, sizes, dim))
+
+
+SPLIT = RawOp(_split, "split", linear=True, grad_name="SplitBackward0")
+
+
+def _unbind(base: Array, *, dim: int) -> tuple[Array, ...]:
+    return tuple(jnp.squeeze(x, dim) for x in lax.split(base, (1,) * base.shape[dim], dim))
+
+
+UNBIND = RawOp(_unbind, "unbind", linear=True, grad_name="UnbindBackward0")
+SPLIT.view = UNBIND.view = True  # type: ignore[attr-defined]
 
 
 # -- views that pick elements by rule ----------------------------------------------------------------------------------

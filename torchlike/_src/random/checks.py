@@ -64,6 +64,11 @@ def require(condition: bool, message: str) -> None:
         raise RuntimeError(message)
 
 
+def barebones_unsigned(dtype: np.dtype) -> bool:
+    """Unsigned integers wider than a byte, which most of PyTorch's kernels leave out."""
+    return dtype.kind == "u" and dtype.itemsize > 1
+
+
 def require_floating(dtype: np.dtype, kernel: str) -> None:
     if dtype not in FLOATING:
         raise not_implemented(kernel, dtype)

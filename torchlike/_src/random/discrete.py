@@ -217,7 +217,9 @@ def check_permutation(n: int, dtype: np.dtype) -> None:
         checks.require(n <= (1 << bits) + 1, f"n cannot be greater than {bound} for {checks.scalar_name(dtype)} type.")
     elif dtype.kind in "iu":
         largest = checks.integer_limits(dtype)[1]
-        checks.require(n <= largest, f"value cannot be converted to type {dtype.name}_t without overflow")
+        checks.require(n - 1 <= largest, f"value cannot be converted to type {dtype.name}_t without overflow")
+        if checks.barebones_unsigned(dtype):
+            raise checks.not_implemented("randperm", dtype)
 
 
 def _partners(words: Array, n: int) -> Array:
@@ -310,6 +312,12 @@ def _below(words: Array, high: int, low: int) -> Array:
     return out
 
 
+def check_bernoulli(dtype: np.dtype) -> None:
+    """NotImplementedError for a dtype that one probability for all cannot fill."""
+    if dtype.kind == "c" or checks.barebones_unsigned(dtype):
+        raise checks.not_implemented("bernoulli_scalar_cpu_", dtype)
+
+
 def bernoulli_p(gen: HostGenerator, shape: Shape, dtype: np.dtype, p: float) -> Array:
     """Ones with probability ``p`` (a float): any dtype, 2n words.
 
@@ -318,6 +326,7 @@ def bernoulli_p(gen: HostGenerator, shape: Shape, dtype: np.dtype, p: float) -> 
     """
     p = float(p)
     checks.probability(p)
+    check_bernoulli(dtype)
     with gen.lock:
         return _keep(gen, math.prod(shape), p).astype(dtype, copy=False).reshape(shape)
 
@@ -331,6 +340,9 @@ def bernoulli_tensor(gen: HostGenerator, p: Array, dtype: np.dtype | None = None
         RuntimeError: a probability outside [0, 1].
         NotImplementedError: probabilities of an integer dtype.
     """
+    target = np.dtype(dtype or p.dtype)
+    if target.kind == "c" or checks.barebones_unsigned(target):
+        raise checks.not_implemented("bernoulli_tensor_cpu_self_", target)
     checks.require_floating(p.dtype, "bernoulli_tensor_cpu_p_")
     wide: np.ndarray = np.ascontiguousarray(p, float64 if p.dtype == float64 else float32).reshape(-1)
     inside = (wide >= 0) & (wide <= 1)
@@ -345,7 +357,7 @@ def bernoulli_tensor(gen: HostGenerator, p: Array, dtype: np.dtype | None = None
         else:
             drawn = unit24(gen, wide.size).astype(np.float32)
             drawn *= np.float32(2.0**-24)
-    return (drawn < wide).astype(dtype or p.dtype, copy=False).reshape(p.shape)
+    return (drawn < wide).astype(target, copy=False).reshape(p.shape)
 
 
 def dropout_noise(gen: HostGenerator, shape: Shape, p: float) -> Array:

@@ -237,7 +237,7 @@ def normal(
 def normal_tensors(gen: HostGenerator, mean: Array | float, std: Array | float, dtype: np.dtype | None = None) -> Array:
     """``torch.normal`` with at least one array argument: row-major, of the broadcast shape.
 
-    ``dtype`` is the result's; by default that of the array argument(s).
+    ``dtype`` is the result's; by default that of ``mean`` if it is an array, else of ``std``.
 
     Raises:
         RuntimeError: a negative or complex std, or shapes that do not broadcast.
@@ -250,18 +250,34 @@ def normal_tensors(gen: HostGenerator, mean: Array | float, std: Array | float, 
         out = normal(gen, means.shape, dtype, 0.0, std)
         return out + means.astype(dtype)
     checks.require(std.dtype.kind != "c", "normal expects standard deviation to be non-complex")
+    if checks.barebones_unsigned(std.dtype) and std.size:
+        raise checks.not_implemented("min_all", std.dtype)
     checks.require(not std.size or bool((std >= 0).all()), "normal expects all elements of std >= 0.0")
     if isinstance(mean, np.ndarray):
         shape = np.broadcast_shapes(mean.shape, std.shape)
-        dtype = np.dtype(dtype or np.result_type(mean.dtype, std.dtype))
-        shift: Array | np.generic = mean.astype(dtype)
+        dtype = np.dtype(dtype or mean.dtype)
+        shift: Array | np.generic = mean
     else:
         shape = std.shape
         dtype = np.dtype(dtype or std.dtype)
         shift = narrow(np.array(float(mean)), dtype)
     out = normal(gen, shape, dtype)
-    out = out * std.astype(dtype)
-    return out + shift
+    return _stored(np.add, _stored(np.multiply, out, std), shift)
+
+
+def _stored(operation: np.ufunc, out: Array, other: Array | np.generic) -> Array:
+    """``out`` after an in-place operation with a number of another dtype: computed in the common dtype of PyTorch's
+    promotion, stored in its own."""
+    kind = out.dtype
+    if other.dtype == kind or other.dtype.kind in "iub":
+        return operation(out, other.astype(kind))
+    result: Array = operation(out, other)
+    if kind.kind != "c" and result.dtype.kind == "c":
+        raise RuntimeError(
+            f"result type {checks.scalar_name(result.dtype)} can't be cast to the desired output type "
+            f"{checks.scalar_name(kind)}"
+        )
+    return result.astype(kind) if result.dtype.kind == "c" else narrow(result, kind)
 
 
 # -- other continuous distributions --------------------------------------------------------------------------------
@@ -274,12 +290,12 @@ def exponential(gen: HostGenerator, shape: Shape, dtype: np.dtype, lambd: float 
         RuntimeError: lambd <= 0, or an integer dtype.
     """
     dtype, lambd = np.dtype(dtype), float(lambd)
+    checks.require(lambd > 0.0, f"exponential_ expects lambda > 0.0, but found lambda={checks.shown(lambd)}")
     checks.require(
         dtype in checks.FLOATING,
         "Exponential distribution is a continuous probability distribution. dtype must be a floating point but "
         f"you specified {checks.scalar_name(dtype)}",
     )
-    checks.require(lambd > 0.0, f"exponential_ expects lambda > 0.0, but found lambda={checks.shown(lambd)}")
     n = math.prod(shape)
     out = np.empty(n, dtype)
     factor = -1.0 / lambd
@@ -296,12 +312,12 @@ def cauchy(gen: HostGenerator, shape: Shape, dtype: np.dtype, median: float = 0.
         RuntimeError: sigma <= 0, or an integer dtype.
     """
     dtype, median, sigma = np.dtype(dtype), float(median), float(sigma)
+    checks.require(sigma > 0.0, f"cauchy_ expects sigma > 0.0, but found sigma={checks.shown(sigma)}")
     checks.require(
         dtype in checks.FLOATING,
         "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but "
         f"you specified {checks.cpp_name(dtype)}",
     )
-    checks.require(sigma > 0.0, f"cauchy_ expects sigma > 0.0, but found sigma={checks.shown(sigma)}")
     n = math.prod(shape)
     out = np.empty(n, dtype)
     with gen.lock:
@@ -337,7 +353,7 @@ def geometric(gen: HostGenerator, shape: Shape, dtype: np.dtype, p: float) -> Ar
     """
     dtype, p = np.dtype(dtype), float(p)
     checks.require(0.0 < p < 1.0, f"geometric_ expects p to be in (0, 1), but got p={checks.shown(p)}")
-    if dtype.kind in "bc":
+    if dtype.kind in "bc" or checks.barebones_unsigned(dtype):
         raise checks.not_implemented("geometric_cpu", dtype)
     n = math.prod(shape)
     out = np.empty(n, dtype)
@@ -354,7 +370,8 @@ def geometric(gen: HostGenerator, shape: Shape, dtype: np.dtype, p: float) -> Ar
 
 
 def rrelu_noise(gen: HostGenerator, x: Array, lower: float, upper: float) -> Array:
-    """The slopes of a training ``rrelu``: 1 where x > 0, else uniform on [lower, upper); dtype and shape of x.
+    """The slopes of a training ``rrelu``: 1 where x > 0, else uniform on [lower, upper); shape of x, float32 for
+    bfloat16 (the output is made of them, the gradient of the rounded ones), else dtype of x.
 
     One unit64 for each element <= 0, row-major.
 
@@ -366,11 +383,11 @@ def rrelu_noise(gen: HostGenerator, x: Array, lower: float, upper: float) -> Arr
     if x.dtype not in checks.FLOATING or x.dtype == np.float16:
         raise checks.not_implemented("rrelu_with_noise_out_cpu", x.dtype)
     lo, hi = (float(v) for v in narrow(np.array([lower, upper], np.float64), np.promote_types(x.dtype, float32)))
-    noise = np.ones(x.shape, x.dtype)
+    noise = np.ones(x.shape, np.promote_types(x.dtype, float32))
     leaking = x <= 0
     with gen.lock:
         u = unit64(gen, int(np.count_nonzero(leaking)))
     u *= hi - lo
     u += lo
-    noise[leaking] = narrow(u, x.dtype)
+    noise[leaking] = narrow(u, noise.dtype)
     return noise

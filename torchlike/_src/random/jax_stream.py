@@ -1,15 +1,19 @@
 """The other stream: JAX's counter-based generator (threefry), inside the program that uses the numbers.
 
-Used in three places: everywhere if `torchlike.config.jax_random` is set; within `torchlike.interop.random_key(key)`;
-and while JAX traces a program of the user's (his own `jax.jit`), where a host draw would be a constant. Each call has
-a key of its own: the scope's key with the call's number folded in, or else one 64-bit draw (two words) of the host
-generator. So seeds, saved states, `generator=` and `fork_rng` mean what they always mean, the same seed gives the
-same numbers run after run, and the numbers are others than PyTorch's. The key is data: a new draw compiles nothing.
+Used for tensors on a GPU, whose numbers are other than the CPU's under PyTorch too; everywhere if
+`torchlike.config.jax_random` is True; within `torchlike.interop.random_key(key)`; and while JAX traces a program of
+the user's (his own `jax.jit`), where a host draw would be a constant. Each call has a key of its own: the scope's key
+with the call's number folded in, or one made of a GPU generator's seed and offset, or else one 64-bit draw (two
+words) of the host generator. So seeds, saved states, `generator=` and `fork_rng` mean what they always mean, the same
+seed gives the same numbers run after run, and the numbers are others than PyTorch's. The key is data: a new draw
+compiles nothing.
 """
 
 from __future__ import annotations
 
+import operator
 import os
+import secrets
 import threading
 import warnings
 from typing import Any
@@ -18,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .generator import HostGenerator
+from .generator import HostGenerator, check_seed
 
 FROZEN = (
     "torchlike: random numbers drawn while JAX traces a function become constants of the compiled program, which "
@@ -27,9 +31,84 @@ FROZEN = (
 
 
 class Choice:
-    """Whether the kernels of this page are used everywhere."""
+    """Whether the kernels of this page are used everywhere, and whether they are on GPUs."""
 
-    enabled: bool = os.environ.get("TORCHLIKE_JAX_RANDOM", "0") not in ("", "0")
+    enabled: bool = os.environ.get("TORCHLIKE_JAX_RANDOM", "") not in ("", "0")
+    on_gpus: bool = os.environ.get("TORCHLIKE_JAX_RANDOM", "") != "0"
+
+
+class KeyGenerator:
+    """A GPU's generator: a seed and an offset, of which each call makes a key. Its state is PyTorch's for CUDA: 16
+    bytes, the seed and the offset."""
+
+    __slots__ = ("_offset", "_seed", "lock")
+    STEP = 4
+    """By how much a call moves the offset, which counts 32-bit words in PyTorch's generator."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.lock = threading.RLock()
+        self.manual_seed(seed)
+
+    def manual_seed(self, seed: int) -> KeyGenerator:
+        """Restart from a seed; RuntimeError if it does not fit in 64 bits."""
+        self._seed, self._offset = check_seed(operator.index(seed)), 0
+        return self
+
+    def seed(self) -> int:
+        """Restart from an unpredictable seed, which is returned."""
+        self.manual_seed(secrets.randbits(53))
+        return self._seed
+
+    def initial_seed(self) -> int:
+        """The last seed."""
+        return self._seed
+
+    def get_offset(self) -> int:
+        """How far the stream is."""
+        return self._offset
+
+    def set_offset(self, offset: int) -> None:
+        """Continue elsewhere in the stream; RuntimeError unless it is a multiple of 4."""
+        if offset % self.STEP:
+            raise RuntimeError("offset must be a multiple of 4")
+        self._offset = offset
+
+    def get_state(self) -> np.ndarray:
+        """The seed and the offset, uint8 (16,)."""
+        return np.array([self._seed, self._offset], np.uint64).view(np.uint8)
+
+    def set_state(self, state: np.ndarray) -> None:
+        """Continue from a state; RuntimeError if it is not one. States of eight bytes have no offset."""
+        if state.dtype != np.uint8:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        if state.size not in (8, 16):
+            raise RuntimeError("RNG state is wrong size")
+        words = np.ascontiguousarray(state).view(np.uint64).tolist()
+        offset = words[1] if len(words) == 2 else 0
+        self.set_offset(offset)
+        self._seed = words[0]
+
+    def key(self) -> int:
+        """The next call's key, 64 bits: others for every offset, and unlike those of neighbouring seeds."""
+        with self.lock:
+            word = _mixed(_mixed(self._seed) + self._offset)
+            self._offset = (self._offset + self.STEP) & WORD
+        return word
+
+    def host(self) -> HostGenerator:
+        """A host stream for the next call."""
+        return HostGenerator(self.key())
+
+
+WORD = (1 << 64) - 1
+
+
+def _mixed(word: int) -> int:
+    """A bijection of 64-bit words without visible patterns (splitmix64's finisher)."""
+    word = (word + 0x9E3779B97F4A7C15) & WORD
+    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & WORD
+    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & WORD
+    return word ^ (word >> 31)
 
 
 class _Scope(threading.local):
@@ -57,22 +136,29 @@ def _tracing_context() -> tuple[Any, type | None]:
 CONTEXT, OUTSIDE = _tracing_context()
 
 
-def chosen() -> bool:
-    """Whether numbers come from here, now. Hot."""
-    if Choice.enabled or SCOPE.key is not None:
+def chosen(gen: HostGenerator | KeyGenerator) -> bool:
+    """Whether the generator's numbers come from here, now. Hot."""
+    if Choice.enabled or type(gen) is KeyGenerator or SCOPE.key is not None:
         return True
+    return traced()
+
+
+def traced() -> bool:
+    """Whether JAX traces a function of the user's."""
     if CONTEXT is not None and type(CONTEXT.trace) is OUTSIDE:
         return False
     return isinstance(jnp.zeros((), np.bool_), jax.core.Tracer)
 
 
-def draw_key(gen: HostGenerator) -> Any:
+def draw_key(gen: HostGenerator | KeyGenerator) -> Any:
     """The key of one call: uint32[2]."""
     if SCOPE.key is not None:
         SCOPE.calls += 1
         return jax.random.bits(jax.random.fold_in(SCOPE.key, SCOPE.calls - 1), (2,), np.uint32)
-    if not Choice.enabled:
+    if not Choice.enabled and traced():
         warnings.warn(FROZEN, UserWarning, stacklevel=5)
+    if isinstance(gen, KeyGenerator):
+        return np.array([gen.key()], np.uint64).view(np.uint32)
     with gen.lock:
         return gen.words32(2).copy()
 

@@ -89,6 +89,10 @@ def _ptrs_constants(rate: Array) -> tuple[Array, Array, Array]:
     return -0.059 + 0.02483 * b, b, 0.9277 - 3.6224 / (b - 2)
 
 
+_NO_COUNT = -(2**63)
+"""What C makes of a number beyond int64, or of none."""
+
+
 def _ptrs_accepts(rate: float, a: float, b: float, us: float, v: float, k: float) -> bool:
     """What the quick test has not accepted."""
     if k < 0 or (us < 0.013 and v > us):
@@ -143,7 +147,7 @@ def _poissons(gen: HostGenerator, rates: Array) -> Array | list[int]:
     n = len(given)
     with np.errstate(all="ignore"):
         a_s, b_s, v_rs = (x.tolist() for x in _ptrs_constants(rates))
-    add, floor, exp = out.append, math.floor, math.exp
+    add, floor, exp, isfinite = out.append, math.floor, math.exp, math.isfinite
 
     def run(uniforms: Array, k: int) -> tuple[int, int]:
         u = uniforms.tolist()
@@ -159,7 +163,8 @@ def _poissons(gen: HostGenerator, rates: Array) -> Array | list[int]:
                         v = u[i + 1]
                         i += 2
                         us = 0.5 - abs(x)
-                        value = floor((2 * a / us + b) * x + rate + 0.43)
+                        value = (2 * a / us + b) * x + rate + 0.43
+                        value = floor(value) if isfinite(value) else _NO_COUNT
                         if us >= 0.07 and v <= v_r or _ptrs_accepts(rate, a, b, us, v, value):
                             add(value)
                             break
@@ -195,6 +200,7 @@ def poisson(gen: HostGenerator, rate: Array) -> Array:
     checks.require_floating(rate.dtype, "poisson_cpu")
     with gen.lock:
         out = np.array(_poissons(gen, rate.astype(np.float64).ravel()), np.float64)
+    out[~(out < 2.0**63)] = -(2.0**63)  # PyTorch counts in int64
     return narrow(out, rate.dtype).reshape(rate.shape)
 
 
@@ -522,7 +528,7 @@ def standard_gamma(gen: HostGenerator, alpha: Array) -> Array:
     """
     if alpha.dtype not in (float32, float64):
         raise checks.not_implemented("gamma_cpu", alpha.dtype)
-    return np.maximum(_gammas(gen, alpha).astype(alpha.dtype), np.finfo(alpha.dtype).tiny)
+    return np.fmax(_gammas(gen, alpha).astype(alpha.dtype), np.finfo(alpha.dtype).tiny)
 
 
 def dirichlet(gen: HostGenerator, alpha: Array) -> Array:
@@ -535,7 +541,7 @@ def dirichlet(gen: HostGenerator, alpha: Array) -> Array:
     if alpha.dtype not in (float32, float64):
         raise checks.not_implemented("dirichlet", alpha.dtype)
     # PyTorch draws in double and keeps every value off 0 and 1.
-    gammas = np.maximum(_gammas(gen, alpha.astype(np.float64)), np.finfo(np.float64).tiny)
+    gammas = np.fmax(_gammas(gen, alpha.astype(np.float64)), np.finfo(np.float64).tiny)
     out = (gammas / gammas.sum(-1, keepdims=True)).astype(alpha.dtype)
     return np.clip(out, np.finfo(alpha.dtype).tiny, np.nextafter(alpha.dtype.type(1), alpha.dtype.type(0)))
 

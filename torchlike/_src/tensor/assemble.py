@@ -18,6 +18,7 @@ from torchlike._src.tensor import (  # noqa: E402 - they read what the operators
     backward,
     conversion,
     creation,
+    factories,
     functions,
     indexing,
     misc,
@@ -90,17 +91,18 @@ def _views(torch: dict) -> None:
 
 
 def _creation(torch: dict) -> None:
-    for name in (
-        "tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "zeros", "ones", "empty", "full", "zeros_like",
-        "ones_like", "empty_like", "full_like", "empty_strided", "arange", "linspace", "logspace", "eye",
-        "scalar_tensor",
-    ):  # fmt: skip
+    for name in ("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer"):
         torch[name] = getattr(creation, name)
-    torch["range"] = creation.range_
-    Tensor.new_zeros = creation.new_filled(0, "new_zeros")
-    Tensor.new_ones = creation.new_filled(1, "new_ones")
-    Tensor.new_empty = creation.new_filled(0, "new_empty")
-    Tensor.new_full, Tensor.new_tensor = creation.new_full, creation.new_tensor
+    for name in (
+        "zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_like", "full_like", "empty_strided",
+        "arange", "linspace", "logspace", "eye", "scalar_tensor",
+    ):  # fmt: skip
+        torch[name] = getattr(factories, name)
+    torch["range"] = factories.range_
+    Tensor.new_zeros = factories.new_filled(0, "new_zeros")
+    Tensor.new_ones = factories.new_filled(1, "new_ones")
+    Tensor.new_empty = factories.new_filled(0, "new_empty")
+    Tensor.new_full, Tensor.new_tensor = factories.new_full, creation.new_tensor
     Tensor.as_subclass = creation.as_subclass
 
 

@@ -65,6 +65,8 @@ def known_array(t: Any) -> np.ndarray | None:
 
 def ints(value: Any, n: int) -> tuple[int, ...]:
     """An int, or a sequence of one or n ints, as n ints (a sequence of another length stays as it is)."""
+    if type(value) is int:
+        return (value,) * n
     if isinstance(value, (tuple, list)):
         value = tuple(int(v) for v in value)
         return value * n if len(value) == 1 else value

@@ -1,5 +1,6 @@
 """Embedding lookups, one-hot vectors and sampling over tensors."""
 
+import warnings
 from typing import Any
 
 from torchlike._src.core import dtype as dt
@@ -98,6 +99,8 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
 @public(NN)
 def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Any:
     """A differentiable sample of a categorical distribution; `hard` rounds it to a one-hot vector in forward."""
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
     gumbels = -torch.empty_like(logits).exponential_().log()
     soft = ((logits + gumbels) / tau).softmax(dim)
     if not hard:

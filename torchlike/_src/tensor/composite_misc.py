@@ -13,7 +13,7 @@ from torchlike._src.core.errors import canonical_dim
 from torchlike._src.tensor.call import check_result, check_writable, reshape_storage, write, write_out
 from torchlike._src.tensor.composite import NN, internal, names, public
 from torchlike._src.tensor.creation import from_array
-from torchlike._src.tensor.functions import check_finite_range
+from torchlike._src.tensor.data_shapes import check_finite_range
 from torchlike._src.tensor.namespace import torch
 from torchlike._src.tensor.publish import PUBLIC, return_type, tensor_argument
 from torchlike._src.tensor.tensor import Tensor, TensorBase

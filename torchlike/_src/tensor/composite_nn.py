@@ -8,6 +8,7 @@ from torchlike._src.core.errors import broadcast_shapes
 from torchlike._src.tensor.composite import NN, internal, public
 from torchlike._src.tensor.namespace import F, torch
 from torchlike._src.tensor.random import keep_mask, memory_order
+from torchlike._src.tensor.tensor import TensorBase
 
 # -- normalisation --------------------------------------------------------------------------------------------
 
@@ -33,17 +34,19 @@ def _half_statistics(input: Any, *parameters: Any) -> bool:
 def _batch_norm(
     input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float
 ) -> tuple:
-    channels = input.shape[1] if input.dim() > 1 else 0
+    shape = input._aval.shape
+    channels = shape[1] if len(shape) > 1 else 0
     for name, t in (("running_mean", running_mean), ("running_var", running_var)):
-        if t is None and not training:
-            raise RuntimeError(f"{name} must be defined in evaluation mode")
-        if t is not None and t.numel() != channels:
+        if t is None:
+            if not training:
+                raise RuntimeError(f"{name} must be defined in evaluation mode")
+        elif t._aval.numel != channels:
             raise RuntimeError(f"{name} should contain {channels} elements not {t.numel()}")
     if training and not eps > 0:
         raise ValueError(f"batch_norm eps must be positive during training, but got {float(eps)}")
     if not eps >= 0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {float(eps)}")
-    if input.dim() == 1 and input.numel() == 0:
+    if shape == (0,):
         return input.clone(), torch.empty(0, dtype=input.dtype), torch.empty(0, dtype=input.dtype)
     if not training:
         return (internal.batch_norm_eval(input, weight, bias, running_mean, running_var, eps=float(eps)),)
@@ -208,6 +211,8 @@ def scaled_dot_product_attention(
 
     A bool mask keeps where True. `is_causal` masks keys after the query's position. `enable_gqa` lets several query
     heads share a key and value head. scale defaults to 1 / sqrt(E)."""
+    if dropout_p != 0.0:
+        _check_dropout_p(dropout_p, query.dim() == 4 and attn_mask is None)
     if dropout_p > 0.0 and query.dtype.itemsize == 2:  # PyTorch's path with dropout works in float32
         if attn_mask is not None and attn_mask.dtype != torch.bool:
             attn_mask = attn_mask.float()
@@ -217,7 +222,7 @@ def scaled_dot_product_attention(
     if dropout_p > 0.0:
         batch = query.shape[:-2] if enable_gqa else broadcast_shapes(tuple(query.shape[:-2]), tuple(key.shape[:-2]))
         shape = (*batch, query.shape[-2], key.shape[-2])
-        keep = _keep_mask(shape, query, dropout_p)
+        keep = _keep_mask(shape, query, dropout_p) if dropout_p < 1.0 else query.new_zeros(shape, dtype=torch.bool)
     out = internal.attention(
         query,
         key,
@@ -230,6 +235,14 @@ def scaled_dot_product_attention(
         enable_gqa=bool(enable_gqa),
     )
     return out[0]
+
+
+def _check_dropout_p(p: float, fused: bool) -> None:
+    """PyTorch's errors of attention; its fused kernel finds every probability but 0 too large."""
+    if p < 0.0 and fused:
+        raise RuntimeError("scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0")
+    if p > 1.0 or p != p:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
 
 
 # -- dropout --------------------------------------------------------------------------------------------------
@@ -262,7 +275,9 @@ def _feature_shape(input: Any) -> tuple[int, ...]:
 
 def _drop(input: Any, p: float, train: bool, feature: bool, alpha: bool) -> Any:
     """The dropout of any kind, out of place."""
-    if p < 0 or p > 1:
+    if type(train) is not bool or not isinstance(input, TensorBase):
+        _refuse(input, train, feature, alpha)
+    if not 0 <= p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
     if p == 0 or not train or input.numel() == 0:
         return input
@@ -271,6 +286,14 @@ def _drop(input: Any, p: float, train: bool, feature: bool, alpha: bool) -> Any:
     keep = _keep_mask(_feature_shape(input), input, p) if feature else _keep_elements(input, p)
     apply = internal.alpha_dropout_apply if alpha else internal.dropout_apply
     return apply(input, keep, p=float(p))
+
+
+def _refuse(input: Any, train: Any, feature: bool, alpha: bool) -> None:
+    name = "feature_" * feature + "alpha_" * alpha + "dropout"
+    if not isinstance(input, torch.Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    if not hasattr(type(train), "dtype"):  # NumPy's bool is one
+        raise TypeError(f"{name}(): argument 'train' (position 3) must be bool, not {type(train).__name__}")
 
 
 def _drop_(input: Any, p: float, train: bool, feature: bool, alpha: bool) -> Any:
@@ -352,10 +375,16 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
             "to provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional "
             "batch dimension (i.e. 2D or 3D inputs)."
         )
-    if input.dim() == 2:
-        found = _channel_dropout(input.unsqueeze(0), p, training, inplace)
-        return input if inplace else found.squeeze(0)
-    return _channel_dropout(input, p, training, inplace)
+    return _unbatched_dropout(input, 3, p, training, inplace)
+
+
+def _unbatched_dropout(input: Any, batched: int, p: float, training: bool, inplace: bool) -> Any:
+    """Channel dropout of a tensor that has `batched` dims, or else lacks the batch's."""
+    if input.dim() == batched:
+        return _channel_dropout(input, p, training, inplace)
+    if inplace:
+        return _channel_dropout(input.unsqueeze_(0), p, training, True).squeeze_(0)
+    return _channel_dropout(input.unsqueeze(0), p, training, False).squeeze(0)
 
 
 @public(NN)
@@ -390,7 +419,4 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
             "Note that dropout3d exists to provide channel-wise dropout on inputs with 3 spatial dimensions, a channel "
             "dimension, and an optional batch dimension (i.e. 4D or 5D inputs)."
         )
-    if input.dim() == 4:
-        found = _channel_dropout(input.unsqueeze(0), p, training, inplace)
-        return input if inplace else found.squeeze(0)
-    return _channel_dropout(input, p, training, inplace)
+    return _unbatched_dropout(input, 5, p, training, inplace)

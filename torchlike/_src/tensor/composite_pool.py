@@ -203,9 +203,9 @@ def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_r
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
     kernel = ints(kernel_size, n)
     if output_size is None:
-        ratio = tuple(output_ratio) if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * n
-        if len(ratio) > n:
+        if len(output_ratio) > n if n == 2 else isinstance(output_ratio, (tuple, list)) and len(output_ratio) > n:
             raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
+        ratio = output_ratio if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * n
         output_size = tuple(int(input.shape[k - n] * ratio[k]) for k in range(n))
     sizes = ints(output_size, n)
     batched = input.dim() == n + 2
@@ -217,8 +217,9 @@ def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_r
     for k in range(n):
         if sizes[k] + kernel[k] - 1 > x.shape[2 + k]:
             axis = ("height", "width") if n == 2 else ("time", "height", "width")
+            public_name = name + ("_out" if n == 3 else "")
             raise RuntimeError(
-                f"{name}(): pool {axis[k]} {kernel[k]} too large relative to input {axis[k]} {x.shape[2 + k]}"
+                f"{public_name}(): pool {axis[k]} {kernel[k]} too large relative to input {axis[k]} {x.shape[2 + k]}"
             )
     out, where = internal.fractional_max_pool(x, samples, kernel, sizes)
     return (out, where) if batched else (out.squeeze(0), where.squeeze(0))

@@ -9,7 +9,8 @@ from torchlike._src.core import dtype as dt
 from torchlike._src.core.errors import canonical_dims
 from torchlike._src.ops.declare import OPS
 from torchlike._src.ops.reduction import count_along, reduce_dims
-from torchlike._src.tensor import functions
+from torchlike._src.tensor import data_shapes
+from torchlike._src.tensor.arguments import whole_tuple
 from torchlike._src.tensor.call import apply, write_out
 from torchlike._src.tensor.composite import NN, internal, public
 from torchlike._src.tensor.creation import from_array
@@ -171,7 +172,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     With one tensor argument, the indices that such a repetition takes. A tensor of counts is read."""
     if isinstance(repeats, int) and not isinstance(repeats, bool):
         return PUBLIC["_repeat_interleave"](input, repeats, dim)
-    return functions.repeat_interleave(input, repeats, dim, output_size=output_size)
+    return data_shapes.repeat_interleave(input, repeats, dim, output_size=output_size)
 
 
 Tensor.repeat_interleave = repeat_interleave
@@ -180,17 +181,11 @@ Tensor.repeat_interleave = repeat_interleave
 # -- methods that take their dims one by one -------------------------------------------------------------------
 
 
-def _spread_method(name: str, parameter: str) -> Any:
+def _spread_method(name: str) -> Any:
     function = PUBLIC[name]
 
     def method(self, *args, **kwargs):
-        if kwargs:
-            args = (kwargs.pop(parameter),)
-            if kwargs:
-                raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(kwargs))}'")
-        elif not args:
-            raise TypeError(f'{name}() missing 1 required positional arguments: "{parameter}"')
-        return function(self, args[0] if len(args) == 1 else args)
+        return function(self, whole_tuple(name, args, kwargs))
 
     method.__name__ = name
     method.__qualname__ = f"Tensor.{name}"
@@ -198,9 +193,9 @@ def _spread_method(name: str, parameter: str) -> Any:
     return method
 
 
-Tensor.flip = _spread_method("flip", "dims")
-Tensor.repeat = _spread_method("repeat", "repeats")
-Tensor.tile = _spread_method("tile", "dims")
+Tensor.flip = _spread_method("flip")
+Tensor.repeat = _spread_method("repeat")
+Tensor.tile = _spread_method("tile")
 
 
 # -- padding ---------------------------------------------------------------------------------------------------

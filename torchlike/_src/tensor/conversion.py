@@ -536,10 +536,27 @@ def rebuild(
     return t
 
 
+def rebuild_meta(
+    shape: tuple, strides: tuple, dtype_name: str, requires_grad: bool, cls: type | None, state: dict | None
+) -> Tensor:
+    """What an unpickled tensor of the meta device is made by."""
+    from torchlike._src.tensor.creation import as_subclass
+    from torchlike._src.tensor.factories import empty_strided
+
+    t = empty_strided(shape, strides, dtype=dt.by_name(dtype_name), device="meta").detach()
+    t._rg = requires_grad
+    if cls is not None:
+        t = as_subclass(t, cls)
+    t.__dict__.update(state or {})
+    return t
+
+
 def reduce(self: Tensor, protocol: Any) -> tuple:
     state = {k: v for k, v in self.__dict__.items() if not k.startswith("_")}
     cls = None if type(self) is Tensor else type(self)
     a, view = self._aval, self._view
+    if a.device.type == "meta":
+        return rebuild_meta, (a.shape, tuple(self.stride()), a.dtype.name, self._rg, cls, state or None)
     if view is not None and self._s.value.aval.dtype is a.dtype and 0 not in a.shape:
         array = np.ascontiguousarray(host_array(self._s.value)).reshape(-1)
         return rebuild, (array, a.dtype.name, self._rg, cls, state or None, (a.shape, view.strides, view.offset))

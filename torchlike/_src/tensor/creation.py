@@ -1,7 +1,8 @@
-"""Making tensors: from Python and NumPy data, filled, ranges."""
+"""Making tensors from Python and NumPy data, and what every way of making one stands on."""
 
+import functools
 import math
-import operator
+import os
 import warnings
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from torchlike._src.autograd.grad_mode import MODE
 from torchlike._src.core import dtype as dt
-from torchlike._src.core.aval import aval
+from torchlike._src.core.aval import Aval, aval
 from torchlike._src.core.device import default_device
 from torchlike._src.core.device import device as Device
 from torchlike._src.core.dtype import default_dtype, require_numpy
@@ -19,7 +20,7 @@ from torchlike._src.engine import META_ARRAY, Value, record
 from torchlike._src.engine.record import current
 from torchlike._src.ops.kernels import FILL
 from torchlike._src.storage import Storage
-from torchlike._src.tensor.call import cast_to, write
+from torchlike._src.tensor.call import cast_to
 from torchlike._src.tensor.tensor import Tensor, TensorBase, share, wrap
 from torchlike._src.tensor.views import sizes
 
@@ -416,6 +417,24 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
 # -- filled ------------------------------------------------------------------------------------------------------------
 
 
+def check_bytes(a: Aval) -> None:
+    """RuntimeError for a tensor that no memory holds."""
+    size = a.numel * a.dtype.itemsize
+    if size >= 1 << 63:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(a.shape)}")
+    if size > physical_memory() and a.device.type == "cpu":
+        raise RuntimeError(
+            f"[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to "
+            f"allocate {size} bytes. Error code 12 (Cannot allocate memory)"
+        )
+
+
+@functools.cache
+def physical_memory() -> int:
+    """The machine's memory in bytes."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def filled(shape: tuple[int, ...], number: Any, dtype: DType, device: Any, requires_grad: bool) -> Tensor:
     """A tensor of one number."""
     for n in shape:
@@ -424,6 +443,8 @@ def filled(shape: tuple[int, ...], number: Any, dtype: DType, device: Any, requi
     if type(dtype) is not DType:
         dtype = as_dtype(dtype, "zeros")
     a = aval(shape, dtype, resolve_device(device))
+    if a.numel > HOST_FILL:
+        check_bytes(a)
     if a.device.type == "meta":
         return finish(wrap(Value(a, META_ARRAY)), requires_grad)
     if a.numel <= HOST_FILL and not current().taped:
@@ -488,24 +509,6 @@ def as_dtype(dtype: Any, function: str) -> DType:
     return found
 
 
-def size_argument(size: tuple, function: str) -> tuple[int, ...]:
-    """`sizes`, with PyTorch's errors for a creation function."""
-    try:
-        shape = sizes(size)
-    except TypeError:
-        first = size[0]
-        if isinstance(first, (tuple, list)):
-            k = next(k for k, n in enumerate(first) if not hasattr(type(n), "__index__"))
-            what = f"but found element of type {type(first[k]).__name__} at pos {k}"
-        else:
-            what = f"not {type(first).__name__}"
-        raise TypeError(f"{function}(): argument 'size' (position 1) must be tuple of ints, {what}") from None
-    if function in ("zeros", "ones"):
-        if any(n < 0 for n in shape):
-            raise RuntimeError(f"{function}: Dimension size must be non-negative.")
-    return shape
-
-
 def fill_number(number: Any, target: np.dtype) -> Any:
     """A number as an element of `target`, wrapping integers as C does."""
     if target.kind in "iu" and isinstance(number, int):
@@ -515,70 +518,6 @@ def fill_number(number: Any, target: np.dtype) -> Any:
             number -= 1 << bits
         return number
     return np.array(number).astype(target)
-
-
-def _named(size: tuple, kwargs: dict) -> tuple:
-    return (kwargs.pop("size"),) if "size" in kwargs else size
-
-
-def _filler(name: str, number: Any) -> Any:
-    def make(
-        *size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-        requires_grad: bool = False, pin_memory: bool = False, names: Any = None, memory_format: Any = None,
-        **kwargs: Any,
-    ) -> Tensor:  # fmt: skip
-        size = _named(size, kwargs)
-        if kwargs:
-            raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(kwargs))}'")
-        if names is not None:
-            raise NotImplementedError("torchlike has no named tensors")
-        check_layout(layout)
-        shape = size_argument(size, name)
-        if out is not None:
-            return out_filled(out, shape, number)
-        if dtype is not None and type(dtype) is not DType:
-            dtype = as_dtype(dtype, name)
-        return filled(shape, number, dtype or default_dtype(), device, requires_grad)
-
-    make.__name__ = make.__qualname__ = name
-    make.__module__ = "torch"
-    return make
-
-
-def out_filled(out: Tensor, shape: tuple, number: Any) -> Tensor:
-    from torchlike._src.tensor.call import resize_out
-
-    if out._aval.shape != shape:
-        resize_out(out, out._aval.with_shape(shape))
-    return write(out, filled(shape, number, out._aval.dtype, out._aval.device, False))
-
-
-zeros = _filler("zeros", 0)
-zeros.__doc__ = "A tensor of zeros: zeros(2, 3) or zeros((2, 3))."
-ones = _filler("ones", 1)
-ones.__doc__ = "A tensor of ones: ones(2, 3) or ones((2, 3))."
-empty = _filler("empty", 0)
-empty.__doc__ = "A tensor whose contents do not matter (zeros here)."
-
-
-def full(
-    size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-    requires_grad: bool = False, pin_memory: bool = False, names: Any = None,
-) -> Tensor:  # fmt: skip
-    """A tensor of one number; its dtype is that of the number unless given."""
-    check_layout(layout)
-    if isinstance(fill_value, TensorBase):
-        fill_value = fill_value.item()
-    shape = sizes((size,))
-    if out is not None:
-        return out_filled(out, shape, fill_value)
-    if not isinstance(fill_value, (int, float, complex, np.number, np.bool_)):
-        raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {type(fill_value).__name__}")
-    dtype = number_dtype(fill_value) if dtype is None else as_dtype(dtype, "full")
-    check_number(fill_value, dtype)
-    if isinstance(fill_value, complex) and not dtype.is_complex:
-        fill_value = bool(fill_value) if dtype is dt.bool_ else fill_value.real
-    return filled(shape, fill_value, dtype, device, requires_grad)
 
 
 def number_dtype(number: Any) -> DType:
@@ -592,75 +531,6 @@ def number_dtype(number: Any) -> DType:
     return default_dtype()
 
 
-def _like(name: str, number: Any) -> Any:
-    def make(
-        input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-        memory_format: Any = None, pin_memory: bool = False,
-    ) -> Tensor:  # fmt: skip
-        check_layout(layout)
-        if not isinstance(input, TensorBase):
-            raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-        a = input._aval
-        return filled(a.shape, number, dtype or a.dtype, a.device if device is None else device, requires_grad)
-
-    make.__name__ = make.__qualname__ = name
-    make.__module__ = "torch"
-    return make
-
-
-zeros_like = _like("zeros_like", 0)
-ones_like = _like("ones_like", 1)
-empty_like = _like("empty_like", 0)
-
-
-def full_like(
-    input: Tensor, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
-    requires_grad: bool = False, memory_format: Any = None, pin_memory: bool = False,
-) -> Tensor:  # fmt: skip
-    """A tensor of one number, like `input` in shape, dtype and device."""
-    check_layout(layout)
-    a = input._aval
-    if isinstance(fill_value, TensorBase):
-        fill_value = fill_value.item()
-    return filled(a.shape, fill_value, dtype or a.dtype, a.device if device is None else device, requires_grad)
-
-
-def new_filled(number: Any, name: str) -> Any:
-    def method(
-        self: Tensor,
-        *size: Any,
-        dtype: Any = None,
-        device: Any = None,
-        requires_grad: bool = False,
-        layout: Any = None,
-        pin_memory: bool = False,
-        **kwargs: Any,
-    ) -> Tensor:
-        size = _named(size, kwargs)
-        check_layout(layout)
-        a = self._aval
-        return filled(sizes(size), number, dtype or a.dtype, a.device if device is None else device, requires_grad)
-
-    method.__name__ = name
-    return method
-
-
-def new_full(
-    self: Tensor,
-    size: Any,
-    fill_value: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """A tensor of one number, of this tensor's dtype and device."""
-    a = self._aval
-    return filled(sizes((size,)), fill_value, dtype or a.dtype, a.device if device is None else device, requires_grad)
-
-
 def new_tensor(
     self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -669,195 +539,6 @@ def new_tensor(
     return tensor(
         data, dtype=dtype or a.dtype, device=a.device if device is None else device, requires_grad=requires_grad
     )
-
-
-def empty_strided(
-    size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any
-) -> Tensor:
-    """A tensor of the given geometry; its contents do not matter (zeros here)."""
-    from torchlike._src.tensor.views import as_strided
-
-    size, stride = sizes((size,)), sizes((stride,))
-    room = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if 0 not in size else 0
-    base = filled((room,), 0, dtype or default_dtype(), device, False)
-    return finish(as_strided(base, size, stride, 0), requires_grad)
-
-
-# -- ranges ------------------------------------------------------------------------------------------------------------
-
-
-def _number(x: Any) -> Any:
-    return x.item() if isinstance(x, (TensorBase, np.generic)) else x
-
-
-def arange(
-    start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
-    device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
-) -> Tensor:  # fmt: skip
-    """Numbers from `start` (0) up to but without `end`, `step` (1) apart."""
-    if end is None:
-        start, end = 0, start
-    start, end, step = _number(start), _number(end), _number(step)
-    if step == 0:
-        raise RuntimeError("step must be nonzero")
-    if not (math.isfinite(start) and math.isfinite(end)):
-        raise RuntimeError(f"unsupported range: {start} -> {end}")
-    if (step > 0 and end < start) or (step < 0 and end > start):
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    if dtype is None:
-        dtype = (
-            out._aval.dtype
-            if out is not None
-            else (dt.int64 if all(isinstance(x, int) for x in (start, end, step)) else default_dtype())
-        )
-    if dtype is dt.bool_ or dtype.is_complex:
-        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dtype.scalar_name}'")
-    if dtype is dt.int64:
-        start, end, step = int(start), int(end), int(step)
-        if step == 0:
-            raise ValueError("step must be nonzero")
-    integral = dtype.category == dt.INT and all(isinstance(x, int) for x in (start, end, step))
-    count = -(-(end - start) // step) if integral else math.ceil((end - start) / step)
-    target = require_numpy(dtype)
-    if integral:
-        array = (start + step * np.arange(count, dtype=np.int64)).astype(target)
-    elif dtype.category == dt.INT:
-        array = (int(start) + int(step) * np.arange(count, dtype=np.int64)).astype(target)
-    else:
-        array = (start + step * np.arange(count, dtype=np.float64)).astype(target)
-    return _range_result(array, dtype, device, requires_grad, out)
-
-
-def _range_result(array: np.ndarray, dtype: DType, device: Any, requires_grad: bool, out: Any) -> Tensor:
-    if out is not None:
-        from torchlike._src.tensor.call import resize_out
-
-        if out._aval.shape != array.shape:
-            resize_out(out, out._aval.with_shape(array.shape))
-        return write(out, from_array(array.astype(out._aval.dtype.np), out._aval.dtype, out._aval.device))
-    return from_array(array, dtype, device, requires_grad)
-
-
-def range_(
-    start: Any = 0,
-    end: Any = None,
-    step: Any = 1,
-    *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Deprecated: like arange, but with `end`."""
-    import warnings
-
-    warnings.warn(
-        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
-        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
-        stacklevel=2,
-    )
-    if end is None:
-        start, end = 0, start
-    dtype = dtype or default_dtype()
-    count = int((end - start) / step) + 1
-    array = (start + step * np.arange(count, dtype=np.float64)).astype(require_numpy(dtype))
-    return _range_result(array, dtype, device, requires_grad, out)
-
-
-def _spaced(name: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, int]:
-    """The ends as numbers, and the number of steps; PyTorch's errors for others."""
-    if isinstance(steps, float):
-        got = ", ".join(type(x).__name__ for x in (start, end, steps))
-        raise TypeError(f"{name}() received an invalid combination of arguments - got ({got}), but expected one of:\n")
-    for which, x in (("start", start), ("end", end)):
-        if isinstance(x, TensorBase) and x._aval.ndim:
-            raise RuntimeError(
-                f"{name} only supports 0-dimensional start and end tensors, but got {which} with {x._aval.ndim} "
-                "dimension(s)."
-            )
-    return _number(start), _number(end), operator.index(_number(steps))
-
-
-def linspace(
-    start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-    requires_grad: bool = False, pin_memory: bool = False,
-) -> Tensor:  # fmt: skip
-    """`steps` numbers evenly spaced from `start` to `end`, both included."""
-    start, end, steps = _spaced("linspace", start, end, steps)
-    if dtype is dt.bool_:
-        raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
-    if steps < 0:
-        raise RuntimeError("number of steps must be non-negative")
-    if dtype is None:
-        dtype = (
-            dt.default_complex_dtype() if isinstance(start, complex) or isinstance(end, complex) else default_dtype()
-        )
-    return _range_result(linspace_array(start, end, steps, require_numpy(dtype)), dtype, device, requires_grad, out)
-
-
-def linspace_array(start: Any, end: Any, steps: int, target: np.dtype) -> np.ndarray:
-    """PyTorch's formula: from both ends towards the middle, in the result's own precision."""
-    if steps == 0:
-        return np.zeros(0, target)
-    if steps == 1:
-        return np.full(1, start).astype(target)
-    if target.kind in "iu":
-        start, end = int(start), int(end)
-        step = (np.float64(end) - np.float64(start)) / (steps - 1)
-        k = np.arange(steps, dtype=np.float64)
-        return np.trunc(np.where(k < steps // 2, start + step * k, end - step * (steps - 1 - k))).astype(target)
-    work = target
-    first, last = work.type(start), work.type(end)
-    delta = work.type((last - first) / work.type(steps - 1))
-    k = np.arange(steps).astype(work)
-    back = np.arange(steps - 1, -1, -1).astype(work)
-    half = np.arange(steps) < steps // 2
-    return np.where(half, first + delta * k, last - delta * back).astype(target)
-
-
-def logspace(
-    start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any = None, dtype: Any = None, layout: Any = None,
-    device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
-) -> Tensor:  # fmt: skip
-    """`steps` powers of `base` with exponents evenly spaced from `start` to `end`."""
-    dtype = dtype or default_dtype()
-    target = require_numpy(dtype)
-    start, end, steps = _spaced("logspace", start, end, steps)
-    if steps < 0:
-        raise RuntimeError("number of steps must be non-negative")
-    if target.kind in "iu":  # the ends are of the result's type, what is between them is not
-        start, end = int(start), int(end)
-    elif target.kind != "c" and target.itemsize == 2:
-        start, end = float(target.type(start)), float(target.type(end))
-    work = target if target.kind in "fc" and target.itemsize > 2 else np.dtype(np.float64)
-    exponents = linspace_array(start, end, steps, work)
-    return _range_result(
-        np.power(np.float64(base), exponents.astype(np.float64)).astype(target), dtype, device, requires_grad, out
-    )
-
-
-def eye(
-    n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-    requires_grad: bool = False, pin_memory: bool = False,
-) -> Tensor:  # fmt: skip
-    """The identity matrix (n, m)."""
-    check_layout(layout)
-    if n < 0:
-        raise RuntimeError(f"n must be greater or equal to 0, got {n}")
-    if m is not None and m < 0:
-        raise RuntimeError(f"m must be greater or equal to 0, got {m}")
-    dtype = dtype or (out._aval.dtype if out is not None else default_dtype())
-    return _range_result(
-        np.eye(n, n if m is None else m, dtype=require_numpy(dtype)), dtype, device, requires_grad, out
-    )
-
-
-def scalar_tensor(
-    s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None
-) -> Tensor:
-    """A 0-dim tensor."""
-    return tensor(s, dtype=dtype or default_dtype(), device=device, requires_grad=requires_grad)
 
 
 def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Tensor:

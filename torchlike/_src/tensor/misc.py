@@ -370,7 +370,7 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
 
 def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     """Sum to a shape that this one could have been broadcast from."""
-    target = views.sizes(size)
+    target = views.sizes(size, "sum_to_size")
     if not target:
         return PUBLIC["sum"](self)
     shape = self._aval.shape

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from torchlike._src.autograd.grad_mode import MODE
+from torchlike._src.autograd.grad_mode import MAIN_MODE
 from torchlike._src.autograd.tape import OpNode, _sequence, grad_plan
 from torchlike._src.core.dtype import dtype as DType
 from torchlike._src.engine import Value
@@ -26,6 +26,7 @@ from torchlike._src.ops.indexing import INDEX_CHECKS, check_index_values
 from torchlike._src.storage.storage import Storage
 from torchlike._src.tensor import call
 from torchlike._src.tensor.call import apply, check_result, check_writable, write, write_out
+from torchlike._src.tensor.hot import GIVEN, function_lines, operator_lines, unary_lines
 from torchlike._src.tensor.numpy_names import STUB, prologue, renamed, scope_of, without_defaults
 from torchlike._src.tensor.tensor import Tensor, TensorBase
 
@@ -41,6 +42,7 @@ def _register_subclass(cls: type, **kwargs: Any) -> None:
 Tensor.__init_subclass__ = classmethod(_register_subclass)  # type: ignore[assignment]
 
 NUMBERS = {int, float, bool, complex}
+INTEGER = {int}
 
 
 def tensor_argument(value: Any, name: str, parameter: str, position: int) -> Any:
@@ -96,6 +98,8 @@ def static_argument(value: Any) -> Any:
         return value
     if kind is float:
         return StaticFloat(value)
+    if kind is tuple and INTEGER.issuperset(map(type, value)):
+        return value
     if isinstance(value, (list, tuple)):
         return tuple([static_argument(v) for v in value])
     if isinstance(value, TensorBase):
@@ -177,199 +181,6 @@ def _literal(value: Any) -> str:
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return f"float({str(value)!r})"
     return repr(value)
-
-
-RECORDED = [
-    "_node = _parent.children.get(_key)",
-    "if _node is None: _node = grow_or_recover(MAIN, _parent, _key)",
-    "_v = NEW(Value)",
-    "_v.aval = _aval = _node.aval",
-    "_v.array = None",
-    "_v.epoch = _epoch",
-    "_v.index = _node.index",
-    "MAIN.values.append(_v)",
-    "MAIN.node = _node",
-    "MAIN.busy = False",
-    "_t = NEW(Tensor)",
-    "_s = NEW(Storage)",
-    "_s.value = _v",
-    "_s.version = 0",
-    "_t._s = _s",
-    "_t._view = None",
-    "_t._aval = _aval",
-]
-"""The lines that append the operation `_key` to the open trace and make its result `_t`."""
-NODE = [
-    "if _plan is not None:",
-    "    MAIN.taped = True",
-    "    _t._rg = True",
-    "    _t._gf = _g = NEW(OpNode)",
-    "    _g.seq = next_sequence()",
-    "    _g.extra = None",
-    "    _g.plan = _plan",
-]
-
-
-def hot_body_of_three(declared: Op) -> list[str] | None:
-    """`hot_body` for two operands and an optional third one that is given: a layer's input, weight and bias."""
-    if [a for _, a in declared.operands] != [T, T, TO] or declared.outputs is not None or declared.statics:
-        return None
-    if not declared.differentiable:
-        return None
-    n = [name for name, _ in declared.operands]
-    values = [f"_v{k}" for k in range(3)]
-    lines = [f"if {n[2]} is not None and not SLOW and get_ident() == MAIN_THREAD:"]
-    lines += [f"    _v{k} = {x}._s.value if {x}._view is None else {x}._read()" for k, x in enumerate(n)]
-    lines += [
-        "    if MAIN.busy: MAIN.recover()",
-        "    MAIN.busy = True",
-        "    _epoch = MAIN.epoch",
-        "    _parent = MAIN.node",
-    ]
-    pad = "    "
-    for k, v in enumerate(values):
-        lines += [
-            f"{pad}_r{k} = {v}.index if {v}.epoch is _epoch else new_leaf(MAIN, {v}, _parent)",
-            f"{pad}if _r{k} is not None:",
-        ]
-        pad += "    "
-    body = ["_key = (_op, GIVEN, _r0, _r1, _r2)", *RECORDED]
-    body += [f"if ({' or '.join(f'{x}._rg' for x in n)}) and MODE.enabled:"]
-    body += [
-        f"    _e{k} = (({x}._gf or {x}) if {x}._view is None else {x}._edge()) if {x}._rg else None"
-        for k, x in enumerate(n)
-    ]
-    body += [
-        "    _need = (_e0 is not None, _e1 is not None, _e2 is not None)",
-        "    _plan = _node.grad_plans.get(_need, 0)",
-        "    if _plan == 0: _plan = _node.grad_plans[_need] = grad_plan(_node.kernel, _need)",
-        *["    " + line for line in NODE],
-        "        _g.edges = (_e0, _e1, _e2)",
-        f"        _g.saved = save(_plan, ({', '.join(n)}), (_v0, _v1, _v2), _s) if _plan.saves else ()",
-        "        if _node.bound: check_length(MAIN)",
-        "        return _t",
-        "_t._rg = False",
-        "_t._gf = None",
-        "if _node.bound: check_length(MAIN)",
-        "return _t",
-    ]
-    return lines + [pad + line for line in body]
-
-
-GIVEN = ((-1, -1, -1),)
-"""The static arguments of such an operation: where its operands are."""
-
-
-def hot_body(declared: Op) -> list[str] | None:
-    """The common case of an operator of one or two operands, written out: record it and put it on the tape, with no
-    call in between. It does exactly what `apply` does when nothing unusual is going on (`SLOW` is empty)."""
-    kinds = [a for _, a in declared.operands]
-    if len(kinds) == 3:
-        return hot_body_of_three(declared)
-    if declared.outputs is not None or not declared.simple or len(kinds) not in (1, 2) or kinds[0] not in (T, TS):
-        return None
-    if any(k not in (T, TS) for k in kinds):
-        return None
-    n = [name for name, _ in declared.operands]
-    two = len(n) == 2
-    number = two and kinds[1] is TS
-    statics = "".join(f"{x} if type({x}) is int or {x} is None else static_argument({x}), " for x in declared.statics)
-    lines = [
-        "if not SLOW and get_ident() == MAIN_THREAD"
-        + (":" if kinds[0] is T else f" and type({n[0]}) in TENSOR_TYPES:"),
-        f"    _static = ({statics})",
-        f"    _v0 = {n[0]}._s.value if {n[0]}._view is None else {n[0]}._read()",
-    ]
-    if number:
-        lines += [
-            f"    _tensor = type({n[1]}) in TENSOR_TYPES",
-            f"    if _tensor: _v1 = {n[1]}._s.value if {n[1]}._view is None else {n[1]}._read()",
-        ]
-    elif two:
-        lines += [f"    _v1 = {n[1]}._s.value if {n[1]}._view is None else {n[1]}._read()"]
-    lines += [
-        "    if MAIN.busy: MAIN.recover()",
-        "    MAIN.busy = True",
-        "    _epoch = MAIN.epoch",
-        "    _parent = MAIN.node",
-        "    _r0 = _v0.index if _v0.epoch is _epoch else new_leaf(MAIN, _v0, _parent)",
-        "    if _r0 is not None:",
-    ]
-    if number:
-        lines += [
-            "        if _tensor:",
-            "            _r1 = _v1.index if _v1.epoch is _epoch else new_leaf(MAIN, _v1, _parent)",
-            f"        elif type({n[1]}) is float:",
-            f"            MAIN.floats.append({n[1]}); _r1 = 'f'",
-            f"        elif type({n[1]}) is complex:",
-            f"            MAIN.complexes.append({n[1]}); _r1 = 'c'",
-            "        else:",
-            f"            MAIN.ints.append({n[1]} if SMALLEST <= {n[1]} <= LARGEST else wrapped({n[1]}))",
-            f"            _r1 = 'i' if type({n[1]}) is int else 'b'",
-        ]
-    elif two:
-        lines += ["        _r1 = _v1.index if _v1.epoch is _epoch else new_leaf(MAIN, _v1, _parent)"]
-    pad = "        "
-    if two:
-        lines += ["        if _r1 is not None:"]
-        pad = "            "
-    key = "(_op, _static, _r0, _r1)" if two else "(_op, _static, _r0)"
-    body = [f"_key = {key}", *RECORDED]
-    grads = f"{n[0]}._rg" + ((f" or (_tensor and {n[1]}._rg)" if number else f" or {n[1]}._rg") if two else "")
-    if declared.differentiable:
-        body += [
-            f"if ({grads}) and MODE.enabled:",
-            f"    _e0 = ({n[0]}._gf or {n[0]}) if {n[0]}._view is None and {n[0]}._rg else {n[0]}._edge()",
-        ]
-        if number:
-            body += [f"    _e1 = ({n[1]}._edge() if {n[1]}._rg else None) if _tensor else None"]
-        elif two:
-            body += [f"    _e1 = {n[1]}._edge() if {n[1]}._rg else None"]
-        bits = "(_e0 is not None, _e1 is not None)" if two else "True"
-        body += [
-            f"    _need = {bits}" if two else "    _need = ONE",
-            "    _plan = _node.grad_plans.get(_need, 0)",
-            "    if _plan == 0:",
-            "        _plan = _node.grad_plans[_need] = grad_plan(_node.kernel, _need)",
-            *["    " + line for line in NODE],
-            f"        _g.edges = ({'_e0, _e1' if two else '_e0,'})",
-            "        if not _plan.saves: _g.saved = ()",
-        ]
-        second = f"({n[-1]} if not _tensor else _v1)" if number else "_v1"
-        storage = f"({n[1]} if _tensor else None)" if number else n[-1]
-        if two:
-            tensor = "_tensor and " if number else ""
-            body += [
-                f"        elif _plan.only == 1 and {tensor}not {n[1]}._is_inference:",
-                f"            _s1 = {n[1]}._s",
-                "            _g.saved = ((_v1, _s1, _s1.version),)",
-                f"        elif _plan.only == 2 and {tensor}not {n[0]}._is_inference and not {n[1]}._is_inference:",
-                f"            _s0 = {n[0]}._s; _s1 = {n[1]}._s",
-                "            _g.saved = ((_v0, _s0, _s0.version), (_v1, _s1, _s1.version))",
-                f"        else: _g.saved = save(_plan, ({n[0]}, {storage}), (_v0, {second}), _s)",
-            ]
-        else:
-            body += [
-                "        elif _plan.inputs:",
-                f"            _s0 = {n[0]}._s",
-                f"            _g.saved = ((_v0, _s0, _s0.version),) if not _plan.outputs and not {n[0]}._is_inference"
-                f" else save(_plan, ({n[0]},), (_v0,), _s)",
-                "        else: _g.saved = ((_v, _s, 0),)",
-            ]
-        body += [
-            "        if _node.bound: check_length(MAIN)",
-            "        return _t",
-        ]
-    body += [
-        "_t._rg = False",
-        "_t._gf = None",
-        "if _node.bound: check_length(MAIN)",
-        "return _t",
-    ]
-    return lines + [pad + line for line in body]
-
-
-ONE = (True,)
 
 
 def check_indices(declared: Op, static: tuple, operands: tuple) -> None:
@@ -532,7 +343,7 @@ def source_of(declared: Op, name: str, with_out: bool) -> tuple[str, str]:
         operands = "(" + "".join(x + ", " for x in flat) + ")"
     if declared.name in INDEX_CHECKS and not declared.name.startswith("_index"):
         lines.append(f"    check_indices(_op, {static}, {operands})")
-    hot = hot_body(declared)
+    hot = function_lines(declared)
     if hot is not None:
         if with_out:
             lines.append("    if out is None:")
@@ -581,14 +392,13 @@ def environment(declared: Op) -> dict[str, Any]:
         "SLOW": recorder.SLOW,
         "MAIN": recorder.MAIN,
         "MAIN_THREAD": recorder.MAIN_THREAD,
-        "MODE": MODE,
+        "GRAD": MAIN_MODE,
         "SMALLEST": recorder.SMALLEST,
         "LARGEST": recorder.LARGEST,
         "get_ident": threading.get_ident,
         "wrapped": recorder.wrapped,
         "NEW": object.__new__,
         "GIVEN": GIVEN,
-        "ONE": ONE,
         "OpNode": OpNode,
         "Storage": Storage,
         "Tensor": Tensor,
@@ -645,11 +455,13 @@ def inplace_method(function: Callable, name: str) -> Callable:
     return method
 
 
-def operator_method(function: Callable, name: str) -> Callable:
+def operator_method(function: Callable, name: str, declared: Op | None = None) -> Callable:
     """`x + y` and the like: NotImplemented for what cannot be an operand."""
-    reverse = name.startswith("__r") and name not in ("__rshift__",)
-
-    if reverse:
+    reverse = is_reverse(name)
+    hot = None if declared is None else operator_lines(declared, reverse)
+    if hot is not None:
+        method = generated_method(function, name, declared, hot)
+    elif reverse:
 
         def method(self: Tensor, other: Any) -> Any:
             if type(other) not in TENSOR_TYPES and type(other) not in NUMBERS:
@@ -670,6 +482,43 @@ def operator_method(function: Callable, name: str) -> Callable:
         method = with_arrays(method, ARRAY_OPERATORS[name])
     method.__name__ = name
     method.__qualname__ = f"Tensor.{name}"
+    return method
+
+
+def is_reverse(name: str) -> bool:
+    """Whether a Python operator has its operands the other way round."""
+    return name.startswith("__r") and name != "__rshift__"
+
+
+def generated_method(function: Callable, name: str, declared: Any, hot: list[str]) -> Callable:
+    """A Python operator with the lines of the hot path, written when it is first called."""
+    binary = len(declared.operands) == 2
+    lines = [f"def {name}(self{', other' if binary else ''}):", *("    " + line for line in hot)]
+    if binary:
+        lines += [
+            "    if type(other) not in TENSOR_TYPES and type(other) not in NUMBERS:",
+            "        other = foreign_operand(other)",
+            "        if other is NotImplemented: return NotImplemented",
+        ]
+    operands = ("other, self" if is_reverse(name) else "self, other") if binary else "self"
+    source = "\n".join([*lines, f"    return _function({operands})\n"])
+    scope: dict[str, Any] = {"__name__": __name__, "__builtins__": builtins}
+    method = types.FunctionType(STUB, scope, name)
+
+    def write_out_method() -> Callable:
+        with _compiling:
+            if method.__code__ is STUB:
+                scope.update(environment(declared), _function=function, foreign_operand=foreign_operand)
+                defaults = declared.signature.parameters
+                scope["_static"] = tuple([static_argument(defaults[n].default) for n in declared.statics])
+                filename = f"<torchlike Tensor.{name}>"
+                local: dict[str, Any] = {}
+                exec(compile(source, filename, "exec"), scope, local)
+                linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+                method.__code__ = local[name].__code__
+        return method
+
+    scope["_materialise"] = write_out_method
     return method
 
 
@@ -701,7 +550,11 @@ def foreign_operand(value: Any) -> Any:
     return NotImplemented  # also for arrays: NumPy's own operators take over, as with PyTorch's tensors
 
 
-def unary_operator(function: Callable, name: str) -> Callable:
+def unary_operator(function: Callable, name: str, declared: Op | None = None) -> Callable:
+    hot = None if declared is None else unary_lines(declared)
+    if hot is not None:
+        return generated_method(function, name, declared, hot)
+
     def method(self: Tensor) -> Tensor:
         return function(self)
 
@@ -742,7 +595,7 @@ def publish(namespaces: dict[str, dict[str, Any]]) -> None:
                 if "torch.nn.functional" in declared.namespaces:
                     namespaces["torch.nn.functional"].setdefault(name + "_", in_place)
         for dunder in declared.dunders:
-            add_operator(dunder, function)
+            add_operator(dunder, function, declared)
 
 
 PUBLIC: dict[str, Callable] = {}
@@ -754,14 +607,14 @@ def _method(name: str, function: Callable) -> None:
         setattr(Tensor, name, function)
 
 
-def add_operator(dunder: str, function: Callable) -> None:
-    """Install a Python operator, and its in-place form where there is one."""
+def add_operator(dunder: str, function: Callable, declared: Op | None = None) -> None:
+    """Install a Python operator, and its in-place form where there is one. declared: what `function` is made of."""
     if dunder in Tensor.__dict__ and dunder not in ("__hash__", "__eq__"):
         return
     if dunder in UNARY_OPERATORS:
-        setattr(Tensor, dunder, unary_operator(function, dunder))
+        setattr(Tensor, dunder, unary_operator(function, dunder, declared))
         return
-    setattr(Tensor, dunder, operator_method(function, dunder))
+    setattr(Tensor, dunder, operator_method(function, dunder, declared))
     if dunder in INPLACE_OPERATORS:
         name = "__i" + dunder[2:]
         if name not in Tensor.__dict__:

@@ -93,7 +93,7 @@ def forbidden(t: Any, what: str) -> str:
     made = t._view.made
     gf = t._gf
     if gf is not None:
-        node, nr = (gf.node, gf.nr) if type(gf) is OutEdge else (gf, getattr(t, "_output_nr", 0))
+        node, nr = (gf.node, gf.nr) if type(gf) is OutEdge else (gf, 0)
         start = f"Output {nr} of {operator_name(node)} is a view and {what}."
     elif made == INFERENCE:
         start = f"A view was created in inference mode and {what} in normal mode."

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchlike._src.autograd.grad_mode import MODE, Anomaly
-from torchlike._src.autograd.tape import OpNode, _sequence, grad_plan, note_stack
+from torchlike._src.autograd.tape import OpNode, OutEdge, _sequence, grad_plan, note_stack
 from torchlike._src.core.aval import Aval, aval
 from torchlike._src.core.errors import canonical_dim, canonical_dims, infer_size
 from torchlike._src.engine.record import NUMBERS, kernel_of
 from torchlike._src.ops import views as ops
 from torchlike._src.storage.storage import INFERENCE, MULTI, NO_GRAD, View, contiguous_strides
+from torchlike._src.tensor.arguments import CHECKS, are_plain, bind, whole_tuple
 from torchlike._src.tensor.call import apply, overlaps, record_taped
 from torchlike._src.tensor.rebase import single_view_node
 from torchlike._src.tensor.tensor import NEW, Tensor, TensorBase, alias, is_row_major
@@ -18,9 +19,10 @@ from torchlike._src.tensor.tensor import NEW, Tensor, TensorBase, alias, is_row_
 
 def make_view(
     t: Tensor, op: Any, static: tuple, numbers: tuple, shape: tuple, strides: tuple, offset: int | None = None, *,
-    label: str | None = None, dtype: Any = None, multi: bool = False, nr: int = 0,
+    label: str | None = None, dtype: Any = None, multi: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The view `op` of `t`, with PyTorch's geometry for the result. HOT."""
+    """The view `op` of `t`, with PyTorch's geometry for the result; `joined` puts it on the graph if it is one of
+    several (`multi`). HOT."""
     source = t._aval
     known = GEOMETRIES.get((op, static, source, label))
     if known is None:
@@ -51,7 +53,7 @@ def make_view(
         out._silent = t._silent
     if t._rg and plan is not None:
         out._rg = True  # also in no_grad: a view of what requires grad does
-    if out._rg and MODE.enabled:
+    if out._rg and MODE.enabled and not multi:
         out._gf = node = NEW(OpNode)
         gf = t._gf
         edge = t._edge() if old is not None else (t if gf is None else gf)
@@ -60,14 +62,28 @@ def make_view(
         node.extra = None
         node.plan = plan
         node.saved = tuple([(n, None, 0) for n in numbers]) if numbers else ()
-        if nr:
-            out._output_nr = nr
         if Anomaly.enabled:
             note_stack(node)
         record_taped()
     if MODE.inference or t._is_inference:
         out._is_inference = True
     return out
+
+
+def joined(t: Tensor, op: Any, static: tuple, parts: list, label: str) -> tuple[Tensor, ...]:
+    """Views that one call made of `t`, as the results of one node: their gradients are put together once."""
+    if MODE.enabled and t._rg:
+        plan = grad_plan(kernel_of(op, static, (t._aval,)), (True,), label)
+        if plan is not None:
+            gf = t._gf
+            edge = t._edge() if t._view is not None else (t if gf is None else gf)
+            node = OpNode(plan, (edge,), ())
+            for k, part in enumerate(parts):
+                part._gf = OutEdge(node, k) if k else node
+            if Anomaly.enabled:
+                note_stack(node)
+            record_taped()
+    return tuple(parts)
 
 
 GEOMETRIES: dict = {}
@@ -97,8 +113,11 @@ def geometry(t: Tensor) -> tuple[tuple, tuple, int]:
     return t._aval.shape, v.strides, v.offset
 
 
-def sizes(args: Any) -> tuple[int, ...]:
-    """The sizes given as f(2, 3), f((2, 3)) or f(torch.Size)."""
+def sizes(args: Any, function: str | None = None) -> tuple[int, ...]:
+    """The sizes given as f(2, 3), f((2, 3)) or f(torch.Size); with the name of a public function, its TypeErrors for
+    other things."""
+    if function is not None:
+        return whole_tuple(function, args)
     if len(args) == 1 and not isinstance(args[0], int):
         first = args[0]
         if isinstance(first, (tuple, list)):
@@ -128,14 +147,18 @@ def view(self: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tens
     if size is not None:
         shape = (size,)
     if dtype is not None or (
-        len(shape) == 1 and not isinstance(shape[0], (int, tuple, list)) and hasattr(shape[0], "itemsize")
+        len(shape) == 1 and not isinstance(shape[0], (int, tuple, list)) and CHECKS["torch.dtype"](shape[0])
     ):
         return view_dtype(self, dtype if dtype is not None else shape[0])
-    if not shape or not isinstance(shape[0], (int, tuple, list)):
-        _check_view_arguments(shape)
+    if not shape:
+        shape = sizes((), "view")
+    for n in shape:
+        if n.__class__ is not int:
+            shape = sizes(shape, "view")
+            break
     if self._view is None:
         return _view_of_base(self, shape)
-    new = infer_size(sizes(shape), self._aval.numel)
+    new = infer_size(sizes(shape, "view"), self._aval.numel)
     strides = view_strides(self, new)
     if strides is None:
         raise RuntimeError(
@@ -143,20 +166,6 @@ def view(self: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tens
             "contiguous subspaces). Use .reshape(...) instead."
         )
     return make_view(self, ops.RESHAPE, (("shape", new),), (), new, strides)
-
-
-def _check_view_arguments(shape: tuple) -> None:
-    """TypeError for what is neither sizes nor a dtype."""
-    if shape and hasattr(type(shape[0]), "__index__"):
-        return
-    kinds = ", ".join(type(n).__name__ for n in shape)
-    why = (
-        f"      didn't match because some of the arguments have invalid types: (!{kinds}!)\n" if len(shape) == 1 else ""
-    )
-    raise TypeError(
-        f"view() received an invalid combination of arguments - got ({kinds}), but expected one of:\n"
-        f" * (torch.dtype dtype)\n{why} * (tuple of ints size)\n{why}"
-    )
 
 
 SHAPES: dict = {}
@@ -214,6 +223,12 @@ def view_as(self: Tensor, other: Tensor) -> Tensor:
 
 def reshape(input: Tensor, shape: Any) -> Tensor:
     """The same elements in another shape: a view where strides allow it, else a copy."""
+    if not are_plain(shape):
+        shape = bind("torch.reshape", (input, shape), {})["shape"]
+    return _reshape(input, shape)
+
+
+def _reshape(input: Tensor, shape: Any) -> Tensor:
     if input._view is None:
         return _view_of_base(input, (shape,))
     new = infer_size(sizes((shape,)), input._aval.numel)
@@ -233,11 +248,7 @@ COPY_RESHAPE = ops.RawOp(_copy_reshape, "reshape", linear=True, grad_name="Unsaf
 
 def reshape_method(self: Tensor, *shape: Any, **named: Any) -> Tensor:
     """The same elements in another shape: a view where strides allow it, else a copy."""
-    if named:
-        shape = (_only(named, "shape", "reshape"),)
-    elif not shape:
-        raise TypeError('reshape() missing 1 required positional arguments: "shape"')
-    return reshape(self, sizes(shape))
+    return _reshape(self, whole_tuple("reshape", shape, named))
 
 
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
@@ -340,7 +351,12 @@ def _permuted(t: Tensor, dims: tuple[int, ...], label: str) -> Tensor:
 
 def permute(input: Tensor, dims: Any) -> Tensor:
     """Dimensions in another order."""
-    dims = sizes((dims,))
+    if not are_plain(dims):
+        dims = bind("torch.permute", (input, dims), {})["dims"]
+    return _permute(input, dims)
+
+
+def _permute(input: Tensor, dims: Any) -> Tensor:
     n = input._aval.ndim
     if len(dims) != n:
         raise RuntimeError(
@@ -353,19 +369,9 @@ def permute(input: Tensor, dims: Any) -> Tensor:
     return _permuted(input, wrapped, "PermuteBackward0")
 
 
-def _only(named: dict, name: str, function: str) -> Any:
-    """The one keyword argument that a method has."""
-    for other in named:
-        if other != name:
-            raise TypeError(f"{function}() got an unexpected keyword argument '{other}'")
-    return named[name]
-
-
 def permute_method(self: Tensor, *dims: Any, **named: Any) -> Tensor:
     """Dimensions in another order."""
-    if named:
-        dims = (_only(named, "dims", "permute"),)
-    return permute(self, sizes(dims))
+    return _permute(self, whole_tuple("permute", dims, named))
 
 
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
@@ -497,7 +503,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 
 def expand(self: Tensor, *size: Any, implicit: bool = False) -> Tensor:
     """Dimensions of size one repeated without copying; -1 keeps a size."""
-    target = sizes(size)
+    target = sizes(size, "expand")
     shape, strides, _ = geometry(self)
     if len(target) < len(shape):
         raise RuntimeError(
@@ -506,9 +512,10 @@ def expand(self: Tensor, *size: Any, implicit: bool = False) -> Tensor:
         )
     lead = len(target) - len(shape)
     new, new_strides = [], []
-    for k, n in enumerate(target):
+    for k in range(len(target) - 1, -1, -1):
+        n = target[k]
         if k < lead:
-            if n < 0 and k < lead:
+            if n < 0:
                 raise RuntimeError(
                     f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension {k}"
                 )
@@ -528,7 +535,8 @@ def expand(self: Tensor, *size: Any, implicit: bool = False) -> Tensor:
         else:
             new_strides.append(strides[k - lead])
         new.append(n)
-    final = tuple(new)
+    new_strides.reverse()
+    final = tuple(new[::-1])
     if 0 not in new_strides or _count(final) == self._aval.numel:  # nothing is repeated
         return make_view(self, ops.RESHAPE, (("shape", final),), (), final, tuple(new_strides), label="ExpandBackward0")
     return make_view(self, ops.EXPAND, (("shape", final),), (), final, tuple(new_strides))
@@ -548,6 +556,8 @@ def expand_as(self: Tensor, other: Tensor) -> Tensor:
 
 def broadcast_to(input: Tensor, size: Any) -> Tensor:
     """input.expand(size)."""
+    if not are_plain(size):
+        size = bind("torch.broadcast_to", (input, size), {})["size"]
     return expand(input, size)
 
 
@@ -625,8 +635,16 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
     if size == 0 and n != 0:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
     starts = range(0, n, size) if n else [0]
-    parts = [(k, min(size, n - k)) for k in starts]
-    return tuple(slice_view(tensor, d, k, m, 1, "SplitBackward0", multi=True, nr=i) for i, (k, m) in enumerate(parts))
+    return _cut(tensor, d, [min(size, n - k) for k in starts], "SplitBackward0")
+
+
+def _cut(t: Tensor, d: int, lengths: list[int], label: str) -> tuple[Tensor, ...]:
+    """Consecutive parts of dimension d."""
+    parts, start = [], 0
+    for n in lengths:
+        parts.append(slice_view(t, d, start, n, 1, multi=True))
+        start += n
+    return joined(t, ops.SPLIT, (("dim", d), ("sizes", tuple(lengths))), parts, label)
 
 
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
@@ -646,11 +664,7 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
             f"split_with_sizes expects split_sizes to sum exactly to {shape[d]} (input tensor's size at dimension "
             f"{d}), but got split_sizes={parts}"
         )
-    out, start = [], 0
-    for i, n in enumerate(parts):
-        out.append(slice_view(input, d, start, n, 1, "SplitWithSizesBackward0", multi=True, nr=i))
-        start += n
-    return tuple(out)
+    return _cut(input, d, parts, "SplitWithSizesBackward0")
 
 
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
@@ -687,10 +701,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     else:
         cuts = [slice(None, k).indices(n)[1] for k in indices_or_sections]
         bounds = [0, *cuts, n]
-    return tuple(
-        slice_view(input, d, a, max(b - a, 0), 1, nr=i, multi=False)
-        for i, (a, b) in enumerate(zip(bounds, bounds[1:], strict=False))
-    )
+    return tuple(slice_view(input, d, a, max(b - a, 0), 1) for a, b in zip(bounds, bounds[1:], strict=False))
 
 
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
@@ -699,7 +710,8 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     if not shape:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     d = canonical_dim(dim, len(shape))
-    return tuple(select_view(input, d, k, label="UnbindBackward0", multi=True, nr=k) for k in range(shape[d]))
+    parts = [select_view(input, d, k, multi=True) for k in range(shape[d])]
+    return joined(input, ops.UNBIND, (("dim", d),), parts, "UnbindBackward0")
 
 
 # -- others ------------------------------------------------------------------------------------------------------------
@@ -745,7 +757,10 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
 
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """A view of the storage with any geometry."""
-    size, stride = sizes((size,)), sizes((stride,))
+    if not are_plain(size) or not are_plain(stride):
+        bound = bind("torch.as_strided", (input, size, stride), {})
+        size, stride = bound["size"], bound["stride"]
+    size, stride = tuple(size), tuple(stride)
     offset = input.storage_offset() if storage_offset is None else storage_offset
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")

@@ -15,7 +15,7 @@ from typing import Any
 from torchlike._src.engine.backend import platform
 from torchlike._src.random.sampler_seeds import base_seed
 from torchlike._src.tensor.devices import gpus
-from torchlike._src.tensor.random import source
+from torchlike._src.tensor.generators import host_source
 from torchlike.utils.data._utils import host, worker
 from torchlike.utils.data._utils.exceptions import ExceptionWrapper
 from torchlike.utils.data._utils.fetch import _DatasetKind
@@ -40,7 +40,7 @@ class _BaseDataLoaderIter:
         # In this order, because all three may draw from the same generator.
         self._shared_seed = self._seed_pipes(loader)
         self._sampler_iter = iter(self._index_sampler)
-        self._base_seed = base_seed(source(loader.generator))
+        self._base_seed = base_seed(host_source(loader.generator))
         self._persistent_workers = loader.persistent_workers
         self._num_yielded = 0
 
@@ -51,7 +51,7 @@ class _BaseDataLoaderIter:
         """Seed the shufflers of a data pipe, alike in all processes; returns the seed."""
         if not isinstance(self._dataset, IterDataPipe):
             return None
-        seed = base_seed(source(loader.generator))
+        seed = base_seed(host_source(loader.generator))
         worker.seed_pipes(self._dataset, seed)
         return seed
 

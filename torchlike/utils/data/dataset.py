@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Generic, Iterable, TypeVar  # noqa: UP035 - subclasses mix typing's Iterable with Generic
 
 from torchlike._src.random.discrete import randperm
-from torchlike._src.tensor.generators import default_generator
-from torchlike._src.tensor.random import source
+from torchlike._src.tensor.generators import default_generator, host_source
 
 __all__ = [
     "ChainDataset",
@@ -244,7 +243,7 @@ def random_split(
         total = sum(lengths)
     if total != len(dataset):  # type: ignore[arg-type]
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
-    order = randperm(source(generator), total).tolist()
+    order = randperm(host_source(generator), total).tolist()
     return [Subset(dataset, order[end - n : end]) for end, n in zip(itertools.accumulate(lengths), lengths)]
 
 

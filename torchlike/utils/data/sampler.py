@@ -8,7 +8,7 @@ import torchlike as torch
 from torchlike._src.random.discrete import randint, randperm
 from torchlike._src.random.generator import HostGenerator
 from torchlike._src.random.sampler_seeds import base_seed
-from torchlike._src.tensor.random import source
+from torchlike._src.tensor.generators import host_source
 from torchlike.utils.data._utils.draws import seeded_permutation
 
 __all__ = [
@@ -88,13 +88,13 @@ class RandomSampler(Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         n = len(self.data_source)
         if self.generator is None:
-            seed = base_seed(source(None))
+            seed = base_seed(host_source(None))
             if not self.replacement and self.num_samples <= n:
                 yield from seeded_permutation(seed, n)[: self.num_samples]
                 return
             stream = HostGenerator(seed)
         else:
-            stream = source(self.generator)
+            stream = host_source(self.generator)
         if self.replacement:
             whole, rest = divmod(self.num_samples, _CHUNK)
             for count in (*[_CHUNK] * whole, rest):
@@ -119,7 +119,7 @@ class SubsetRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        for i in randperm(source(self.generator), len(self.indices)).tolist():
+        for i in randperm(host_source(self.generator), len(self.indices)).tolist():
             yield self.indices[i]
 
     def __len__(self) -> int:

@@ -1,0 +1,260 @@
+"""Convolutions and pooling of one image by NumPy, for the host tier: the padded image's patches are one strided view
+of it, and one matrix product does the rest. What follows a convolution (normalisation by running statistics, ReLU, max
+pooling) is joined with it where nothing else needs what lies between: the normalisation goes into the weight, and the
+maximum is taken before ReLU and bias are applied to what is left.
+
+Unlike the other host rules these sum in an order of their own: results may differ from a compiled program's in the last
+bits."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from torchlike._src.ops.convolution import config, conv_sizes
+from torchlike._src.ops.host_rules import HostFunction, blocked, declared, floating, of
+from torchlike._src.ops.host_rules import host_function as host_function  # with the rules of this file
+from torchlike._src.ops.pooling import ntuple, pooled_size
+
+Chain = Callable[[Sequence[Any]], tuple[int, HostFunction] | None]
+
+_chains: dict[str, Chain] = {}
+
+LONG_ROW = 8
+"""Output columns from which rows are computed with their padding: longer runs to copy, some results too many."""
+MAX_WINDOW = 16
+"""Elements of a window in one dim up to which it is combined slice by slice."""
+
+
+def starts_chain(op: Any) -> bool:
+    return op.name in _chains
+
+
+def host_chain(kernels: Sequence[Any]) -> tuple[int, HostFunction] | None:
+    """How many of these kernels, from the first on, one NumPy function computes, and that function; None if there is
+    none. Each kernel's first operand is the first result of the one before, which nobody else needs; nobody needs other
+    results at all. The function takes the operands of the first and then, without their first, of the others."""
+    rule = _chains.get(kernels[0].op.name)
+    return rule(kernels) if rule is not None and all(declared(k.op) for k in kernels) else None
+
+
+def chain(*names: str) -> Callable[[Chain], Chain]:
+    def register(rule: Chain) -> Chain:
+        for name in names:
+            _chains[name] = rule
+        return rule
+
+    return register
+
+
+# -- convolution -------------------------------------------------------------------------------------------------------
+
+
+def _product(kernel: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray] | None:
+    """(an image, the weight as (O, C * taps)) -> (O, *out), perhaps with gaps between rows; None if there is no rule
+    for this convolution."""
+    x, w = kernel.specs[:2]
+    given = kernel.op.bind(kernel.static, kernel.specs)
+    n = w.ndim - 2
+    if floating(*kernel.specs) is None or given["groups"] != 1 or (x.ndim == n + 2 and x.shape[0] != 1):
+        return None
+    c = config(w.shape[2:], given["stride"], given["padding"], given["dilation"], 1)
+    outs, channels, *kernel_size = w.shape
+    sizes, out = x.shape[-n:], conv_sizes(x.shape[-n:], tuple(kernel_size), c)
+    if 0 in out:
+        return None
+    dtype, item = x.dtype.np, x.dtype.np.itemsize
+    if math.prod(kernel_size) == 1 and not any(map(any, c.pads)):
+        steps = (slice(None), *(slice(0, (o - 1) * s + 1, s) for o, s in zip(out, c.stride, strict=True)))
+        image, flat = (channels, *sizes), (channels, math.prod(out))
+        dot = blocked(kernel, outs, *flat)
+        return lambda x, w: dot(w, x.reshape(image)[steps].reshape(flat)).reshape(outs, *out)
+    padded = [size + low + high for size, (low, high) in zip(sizes, c.pads, strict=True)]
+    # Strides of one channel, in elements.
+    stride = [math.prod(padded[k + 1 :]) for k in range(n)]
+    rows = n == 2 and set(c.stride) == {1} and kernel_size[-1] > 1 and out[-1] >= LONG_ROW
+    length = math.prod(padded) + ((kernel_size[-1] - 1) * c.dilation[-1] if rows else 0)
+    inside = sum(low * s for (low, _), s in zip(c.pads, stride, strict=True)) * item
+    inner = (length * item, *(s * item for s in stride))
+    taps = [d * s * item for d, s in zip(c.dilation, stride, strict=True)]
+    if rows:  # each row with its padding: (C, *kernel, all but the last out, padded width)
+        computed = (*out[:-1], padded[-1])
+        shape = (channels, *kernel_size, math.prod(computed))
+        strides = (length * item, *taps, item)
+    else:
+        computed = out
+        shape = (channels, *kernel_size, *out)
+        strides = (length * item, *taps, *(a * s * item for a, s in zip(c.stride, stride, strict=True)))
+    flat = (channels * math.prod(kernel_size), math.prod(computed))
+    dot = blocked(kernel, outs, *flat)
+    image = (channels, *sizes)
+    plain = not rows and not any(map(any, c.pads))
+
+    def run(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+        if plain:
+            memory = np.ascontiguousarray(x)
+        else:
+            memory = np.zeros((channels, length), dtype)
+            np.ndarray(image, dtype, memory, inside, inner)[...] = x.reshape(image)
+        columns = np.ndarray(shape, dtype, memory, 0, strides).reshape(flat)
+        y = dot(w, columns).reshape(outs, *computed)
+        return y[..., : out[-1]] if rows else y
+
+    return run
+
+
+@of("conv1d", "conv2d", "conv3d")
+def _conv(kernel: Any) -> HostFunction | None:
+    product = _product(kernel)
+    if product is None:
+        return None
+    outs, shape = kernel.specs[1].shape[0], kernel.outs[0].shape
+    per_channel = (outs, *[1] * (kernel.specs[1].ndim - 2))
+    if len(kernel.specs) == 2:
+        return lambda x, w: (product(x, w.reshape(outs, -1)).reshape(shape),)
+    return lambda x, w, b: ((product(x, w.reshape(outs, -1)) + b.reshape(per_channel)).reshape(shape),)
+
+
+@chain("conv1d", "conv2d", "conv3d")
+def _conv_chain(kernels: Sequence[Any]) -> tuple[int, HostFunction] | None:
+    """A convolution, normalisation by running statistics, ReLU and max pooling, each of the last three if it is there,
+    as one function of the operands of all."""
+    conv, *rest = kernels
+    norm = pool = None
+    relu = False
+    n = conv.specs[1].ndim - 2
+    batched = conv.specs[0].ndim == n + 2
+    if rest and rest[0].op.name == "_batch_norm_eval" and batched and floating(*rest[0].specs) is not None:
+        norm = rest.pop(0)
+    if rest and rest[0].op.name == "relu":
+        relu = bool(rest.pop(0))
+    if rest and rest[0].op.name == "_max_pool" and len(rest[0].static[0]) == n:
+        pool = _maximum(rest[0])
+    used = 1 + (norm is not None) + relu + (pool is not None)
+    product = _product(conv) if used > 1 else None
+    if product is None:
+        return None
+    dtype, outs = conv.specs[1].dtype.np, conv.specs[1].shape[0]
+    per_channel, shape = (outs, *[1] * n), kernels[used - 1].outs[0].shape
+    biased = len(conv.specs) == 3
+    given = {} if norm is None else norm.op.bind(norm.static, norm.specs)
+    weighted, shifted = given.get("weight") is not None, given.get("bias") is not None
+    eps, one, zero = np.array(given.get("eps", 0), dtype), np.ones((), dtype), np.zeros((), dtype)
+
+    def run(x: np.ndarray, w: np.ndarray, *others: np.ndarray) -> Sequence[np.ndarray]:
+        w = w.reshape(outs, -1)
+        shift = others[0] if biased else None
+        if norm is not None:
+            *affine, mean, variance = others[1:] if biased else others
+            scale = (affine[0] if weighted else one) / np.sqrt(variance + eps)
+            w = w * scale.reshape(outs, 1)
+            shift = (-mean if shift is None else shift - mean) * scale
+            if shifted:
+                shift = shift + affine[-1]
+        y = product(x, w)
+        if pool is not None:
+            y = pool(y)
+        if shift is not None:
+            shift = shift.reshape(per_channel)
+            y = y + shift if y.base is not None else np.add(y, shift, out=y)
+        if relu:
+            y = np.maximum(y, zero, out=y)
+        return (y.reshape(shape),)
+
+    return used, run
+
+
+# -- pooling -----------------------------------------------------------------------------------------------------------
+
+
+def _combine(a: np.ndarray, dim: int, parts: Sequence[slice], ufunc: Any) -> np.ndarray:
+    """The windows of one dim, combined."""
+    if len(parts) == 1:
+        return a[(*(slice(None),) * dim, parts[0])]
+    first, second, *rest = parts
+    size = a.shape[dim]
+    shape = None
+    if dim == a.ndim - 1 and first.step == len(parts) and second.start == 1 and a.flags.c_contiguous:
+        if parts[-1].stop == size:  # windows side by side: one loop over all rows
+            shape, a, dim = (*a.shape[:-1], size // len(parts)), a.reshape(-1), 0
+            first, second, *rest = [slice(p.start, None, p.step) for p in parts]
+    before = (slice(None),) * dim
+    out = ufunc(a[(*before, first)], a[(*before, second)])
+    for part in rest:
+        ufunc(out, a[(*before, part)], out=out)
+    return out if shape is None else out.reshape(shape)
+
+
+def _parts(kernel: int, stride: int, dilation: int, out: int) -> list[slice]:
+    """Where each element of all windows lies in one dim."""
+    return [slice(i * dilation, i * dilation + (out - 1) * stride + 1, stride) for i in range(kernel)]
+
+
+def _windows(kernel: Any) -> tuple[list[list[slice]], list[tuple[int, int]]] | None:
+    """(the slices of each spatial dim, its padding); None if there is no rule."""
+    given = kernel.op.bind(kernel.static, kernel.specs)
+    x = kernel.specs[0]
+    sizes = given["kernel_size"]
+    n = len(sizes) if isinstance(sizes, tuple) else int(kernel.op.name[-2])
+    stride = given["stride"] if given["stride"] not in (None, ()) else sizes
+    settings = [ntuple(v, n) for v in (sizes, stride, given["padding"], given.get("dilation", 1))]
+    parts, pads = [], []
+    for size, k, s, p, d in zip(x.shape[-n:], *settings, strict=True):
+        out = pooled_size(size, k, s, p, d, given["ceil_mode"])
+        if k > MAX_WINDOW or out < 1:
+            return None
+        pads.append((p, max((out - 1) * s + d * (k - 1) + 1 - p - size, 0)))
+        parts.append(_parts(k, s, d, out))
+    return parts, pads
+
+
+def _maximum(kernel: Any) -> Callable[[np.ndarray], np.ndarray] | None:
+    """Max pooling without the winners' numbers, over an array's last dims."""
+    found = _windows(kernel) if floating(kernel.specs[0]) is not None else None
+    if found is None:
+        return None
+    parts, pads = found
+    n, dtype = len(parts), kernel.specs[0].dtype.np
+    sizes = kernel.specs[0].shape[-n:]
+    lowest = dtype.type(-math.inf)
+    padded = tuple(size + low + high for size, (low, high) in zip(sizes, pads, strict=True))
+    inside = (..., *[slice(low, low + size) for size, (low, _) in zip(sizes, pads, strict=True)])
+    grows = any(map(any, pads))
+
+    def run(a: np.ndarray) -> np.ndarray:
+        lead = a.ndim - n
+        if grows:
+            image, a = a, np.full((*a.shape[:lead], *padded), lowest)
+            a[inside] = image
+        for k, slices in enumerate(parts):
+            a = _combine(a, lead + k, slices, np.maximum)
+        return a
+
+    return run
+
+
+@chain("_max_pool")
+def _max_pool_chain(kernels: Sequence[Any]) -> tuple[int, HostFunction] | None:
+    """Max pooling whose winners nobody asks for."""
+    run = _maximum(kernels[0])
+    return None if run is None else (1, lambda a: (run(a),))
+
+
+@of("avg_pool1d", "avg_pool2d", "avg_pool3d")
+def _avg_pool(kernel: Any) -> HostFunction | None:
+    found = _windows(kernel) if floating(kernel.specs[0], *kernel.outs) is not None else None
+    given = kernel.op.bind(kernel.static, kernel.specs)
+    if found is None or any(map(any, found[1])) or given["ceil_mode"]:
+        return None
+    parts = found[0]
+    lead = kernel.specs[0].ndim - len(parts)
+    divisor = given.get("divisor_override") or math.prod(map(len, parts))
+    divisor = kernel.specs[0].dtype.np.type(divisor)
+
+    def run(a: np.ndarray) -> Sequence[np.ndarray]:
+        for k, slices in enumerate(parts):
+            a = _combine(a, lead + k, slices, np.add)
+        return (a / divisor,)
+
+    return run
