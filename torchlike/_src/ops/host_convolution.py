@@ -219,7 +219,7 @@ def _maximum(kernel: Any) -> Callable[[np.ndarray], np.ndarray] | None:
     sizes = kernel.specs[0].shape[-n:]
     lowest = dtype.type(-math.inf)
     padded = tuple(size + low + high for size, (low, high) in zip(sizes, pads, strict=True))
-    inside = (..., *[slice(low, low + size) for size, (low, _) in zip(sizes, pads, strict=True)])
+    inside: tuple = (..., *[slice(low, low + size) for size, (low, _) in zip(sizes, pads, strict=True)])
     grows = any(map(any, pads))
 
     def run(a: np.ndarray) -> np.ndarray:
