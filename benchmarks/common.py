@@ -1,5 +1,6 @@
 """What the benchmarks share: separate processes, their results, tables. Imports no framework."""
 
+import compileall
 import contextlib
 import importlib.metadata
 import json
@@ -65,6 +66,9 @@ def begin(arguments):
     frameworks = chosen_frameworks(arguments)
     if not frameworks:
         raise SystemExit("none of these frameworks can be imported")
+    if (HERE.parent / "torchlike").is_dir():
+        # As pip does when it installs a package; Python may have been told to write no byte code itself.
+        compileall.compile_dir(HERE.parent / "torchlike", quiet=1)
     return info, frameworks
 
 
