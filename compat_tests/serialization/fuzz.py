@@ -8,6 +8,7 @@ As a program, `python -m compat_tests.serialization.fuzz [COUNT [FIRST]]` tries 
 
 import collections
 import encodings.raw_unicode_escape  # noqa: F401  # pickle imports it by name when a pickle has such text
+import gc
 import io
 import os
 import pathlib
@@ -297,12 +298,17 @@ def run(seeds: Any, way: str = "memory") -> tuple[collections.Counter, list]:
     attempt(b"nothing", None, False, way)  # what is imported for an error's text is imported now
     outcomes: collections.Counter = collections.Counter()
     bad = []
-    for seed in seeds:
-        kind, content = mutated(seed, files)
-        outcome, why = attempt(content, expected, kind.startswith("zip") and way != "map", way)
-        outcomes[kind, outcome] += 1
-        if outcome == "bad":
-            bad.append((seed, kind, why))
+    gc.collect()
+    gc.freeze()  # what earlier tests left: looking through all of it takes longer than a file may
+    try:
+        for seed in seeds:
+            kind, content = mutated(seed, files)
+            outcome, why = attempt(content, expected, kind.startswith("zip") and way != "map", way)
+            outcomes[kind, outcome] += 1
+            if outcome == "bad":
+                bad.append((seed, kind, why))
+    finally:
+        gc.unfreeze()
     return outcomes, bad
 
 
