@@ -10,6 +10,10 @@ class Target:
     platform = "cpu"
 
 
+ONE_THREAD = 1 << 18
+"""Multiplications up to which NumPy's BLAS computes a matrix product in the calling thread."""
+
+
 def on_cpu() -> bool:
     """Whether programs will run on a CPU."""
     return Target.platform == "cpu"

@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -11,6 +10,7 @@ import jax
 import numpy as np
 
 from torchlike._src.core.aval import Aval
+from torchlike._src.core.build_target import ONE_THREAD
 from torchlike._src.core.tracing import trace
 from torchlike._src.engine import backend, checks, stats
 
@@ -98,7 +98,8 @@ def joined(entries: Sequence, live: tuple[int, ...], others: Sequence) -> list[t
     """(the entry whose results it makes, its function, what it takes, how many results, the kernels) for each step:
     entries, or several in a row that one function computes together. `others`: what else takes results, as refs."""
     # A sequence of another length is planned anew in every step: what looks for no chain is done with one look.
-    if not any([getattr(op, "starts_chain", bool)() for op in {e.kernel.op for e in entries}]):  # noqa: C419 - HOT
+    starts = {op for op in {e.kernel.op for e in entries} if getattr(op, "starts_chain", bool)()}
+    if not starts:
         return [(e, function_of(e.kernel), e.refs, len(e.kernel.outs), [e.kernel]) for e in entries]
     uses: dict[int, int] = dict.fromkeys(live, 1)
     user: dict[int, Any] = {}
@@ -119,19 +120,16 @@ def joined(entries: Sequence, live: tuple[int, ...], others: Sequence) -> list[t
             e = user[e.first] if uses.get(e.first) == 1 and e.first in user else None
         return found
 
-    def kernels(e: Any) -> list:
-        return [m.kernel for m in chain(e)]
-
     steps, taken = [], set()
     for e in entries:
         if e.first in taken:
             continue
-        join = getattr(e.kernel.op, "host_chain", None)
-        found = join(partial(kernels, e)) if join is not None and alone(e) else None
+        members = chain(e) if e.kernel.op in starts else []
+        found = e.kernel.op.host_chain([m.kernel for m in members]) if members else None
         if found is None:
             steps.append((e, function_of(e.kernel), e.refs, len(e.kernel.outs), [e.kernel]))
             continue
-        members = chain(e)[: found[0]]
+        members = members[: found[0]]
         taken.update([m.first for m in members])
         refs = (*e.refs, *(ref for m in members[1:] for ref in m.refs[1:]))
         steps.append((members[-1], found[1], refs, 1, [m.kernel for m in members]))
@@ -178,8 +176,6 @@ def cost(plan: Any, live: tuple[int, ...]) -> tuple[float, float, bool]:
 
 
 XLA_CALL = 1e-4
-ONE_THREAD = 1 << 18
-"""Multiplications up to which BLAS computes a product in the calling thread."""
 WHILE_ROUNDS = 100
 HOST_KERNEL = 1e-6
 HOST_CALL = 0.8e-6

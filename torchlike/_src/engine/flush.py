@@ -224,15 +224,7 @@ def _launch(trace: Trace, ready: Any, live: tuple[int, ...]) -> None:
     if Piece in set(map(type, args)):
         args = [a.part() if type(a) is Piece else a for a in args]
     if not ready.consumes:
-        stats.COUNTS["launches"] += 1
-        outs = None
-        try:
-            outs = backend.call(ready.executable, args)
-            _store(trace, ready, live, outs)
-        except Exception:
-            if outs is not None:  # a signal handler's exception: the results are there
-                _store(trace, ready, live, outs)
-            raise
+        _run(trace, ready, live, args)
         return
     counts = refcounts(leaves)
     for k in ready.donate:
@@ -244,18 +236,22 @@ def _launch(trace: Trace, ready: Any, live: tuple[int, ...]) -> None:
             stats.COUNTS["copies"] += 1
     del counts
     with program.Quiet():
-        stats.COUNTS["launches"] += 1
-        outs = None
-        try:
-            outs = backend.call(ready.executable, args)
+        _run(trace, ready, live, args)
+
+
+def _run(trace: Trace, ready: Any, live: tuple[int, ...], args: list) -> None:
+    """Call the program and store its results, also if a signal handler's exception comes in between."""
+    stats.COUNTS["launches"] += 1
+    outs = None
+    try:
+        outs = backend.call(ready.executable, args)
+        _store(trace, ready, live, outs)
+    except BaseException as error:
+        if outs is not None:
             _store(trace, ready, live, outs)
-        except BaseException as error:
-            # A signal handler's exception that came after the inputs were consumed must not lose the results.
-            if outs is not None:
-                _store(trace, ready, live, outs)
-            elif not isinstance(error, Exception) and any(getattr(a, "is_deleted", bool)() for a in args):
-                _poison(trace, live, RuntimeError("computing it was interrupted"))
-            raise
+        elif not isinstance(error, Exception) and any(getattr(a, "is_deleted", bool)() for a in args):
+            _poison(trace, live, RuntimeError("computing it was interrupted"))
+        raise
 
 
 def _place(ready: Any, leaves: list[Value]) -> None:

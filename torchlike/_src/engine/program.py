@@ -87,7 +87,7 @@ def plan_of(node: TreeNode) -> Plan:
     return node.plan
 
 
-def build(plan: Plan, live: tuple[int, ...], groups: Sequence[Group] = (), alone: Sequence[int] | None = None) -> Any:
+def build(plan: Plan, live: tuple[int, ...], groups: Sequence[Group], alone: Sequence[int]) -> Any:
     """The Python function of a program: (*packs of numbers, *packs of leaves, *other leaves) -> list of the live
     results that go into no pack (`alone`: their order), new packs, and checks, if any.
 
@@ -95,8 +95,6 @@ def build(plan: Plan, live: tuple[int, ...], groups: Sequence[Group] = (), alone
     entries = plan.needed(live)
     conditions = checks.conditions(plan, entries)
     singles = outside(len(plan.leaf_specs), groups)
-    if alone is None:
-        alone = ordered(plan, live, (), groups)
     first_use = {(e.kernel, e.refs): e for e in entries}
     partners: dict[int, list] = {}  # id(forward entry) -> its pullback entries that want jax.vjp's residuals
     paired: dict[int, Entry] = {}
@@ -181,8 +179,9 @@ class Program:
     )  # fmt: skip
 
     def __init__(
-        self, plan: Plan, executable: Any, live: tuple[int, ...], donate: tuple[int, ...], groups: tuple[Group, ...]
-    ) -> None:
+        self, plan: Plan, executable: Any, live: tuple[int, ...], donate: tuple[int, ...], groups: tuple[Group, ...],
+        alone: list[int],
+    ) -> None:  # fmt: skip
         self.plan = plan
         self.checks = checks.conditions(plan, plan.needed(live))
         self.fine = checks.fine(self.checks)
@@ -193,7 +192,7 @@ class Program:
         self.singles = outside(len(plan.leaf_specs), groups)
         self.positions = {k: len(self.groups) + i for i, k in enumerate(self.singles)}
         self.renewed = [g for g in groups if g.results]
-        self.alone = ordered(plan, live, donate, groups)
+        self.alone = alone
         self.consumes = bool(donate) or any(g.results for g in self.groups)
         self.misses = 0
         self.given: dict[int, Any] = {}  # by leaf: weak references to the NumPy arrays of the last launch
@@ -207,13 +206,14 @@ def compile_program(
     plan = plan_of(node)
     groups = packs.groups_for(plan, live, leaves, dead)
     donate = donations(plan, live, dead, groups)
+    alone = ordered(plan, live, donate, groups)
     began = time.perf_counter()
     key = disk_key(plan, live, donate, groups)
     executable = load(key)
     loaded = executable is not None
-    compiling = 0.0
+    tracing = compiling = 0.0
     if not loaded:
-        run = build(plan, live, groups, ordered(plan, live, donate, groups))
+        run = build(plan, live, groups, alone)
         args: list[Any] = [
             jax.ShapeDtypeStruct((count,), kind)
             for count, kind in (
@@ -235,26 +235,25 @@ def compile_program(
             args.append(jax.ShapeDtypeStruct(plan.leaf_specs[k].shape, plan.leaf_specs[k].dtype.np))
         with jax.enable_x64(True), backend.matmul_precision():
             lowered = jax.jit(run, donate_argnums=tuple(donated), keep_unused=True).lower(*args)
-            traced = time.perf_counter()
+            tracing = time.perf_counter() - began
             resident = heap.resident_bytes()
             executable = backend.compile_lowered(lowered)
-            compiling = time.perf_counter() - traced
+            compiling = time.perf_counter() - began - tracing
         heap.give_back(resident)
-        stats.COUNTS["trace_seconds"] += traced - began
+        stats.COUNTS["trace_seconds"] += tracing
         stats.COUNTS["compiles"] += 1
         save(key, executable)
     else:
         stats.COUNTS["disk_hits"] += 1
     took = time.perf_counter() - began
     stats.COUNTS["compile_seconds"] += took
-    program = Program(plan, executable, live, donate, groups)
+    program = Program(plan, executable, live, donate, groups, alone)
     PROGRAMS[program] = node
     node.programs.append(program)
     if len(node.programs) > 8:
         PROGRAMS.pop(node.programs.pop(0), None)
     if len(PROGRAMS) > MAX_PROGRAMS:
         _forget_programs()
-    tracing = 0.0 if loaded else traced - began
     report.compiled(node, plan, live, reason, {"seconds": took, "trace": tracing, "compile": compiling}, loaded, key)
     return program
 

@@ -157,12 +157,12 @@ class RawOp:
 
         return starts_chain(self)
 
-    def host_chain(self, follow: Callable[[], list]) -> tuple[int, Callable] | None:
+    def host_chain(self, kernels: list["Kernel"]) -> tuple[int, Callable] | None:
         """(how many kernels, one NumPy function for them), for an operator that is best computed together with those
-        that follow it: `follow()` are the kernels from this operator's on, see `host_convolution.host_chain`."""
-        from torchlike._src.ops.host_convolution import host_chain, starts_chain
+        that follow it: `kernels`, its own first. See `host_convolution.host_chain`."""
+        from torchlike._src.ops.host_convolution import host_chain
 
-        return host_chain(follow()) if starts_chain(self) else None
+        return host_chain(kernels)
 
 
 class Op(RawOp):

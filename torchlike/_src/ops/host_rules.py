@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from torchlike._src.core.aval import Aval
+from torchlike._src.core.build_target import ONE_THREAD
 from torchlike._src.ops.declare import OPS, Pullback
 from torchlike._src.ops.kernels import ADD, FILL, ONES, ZEROS
 from torchlike._src.ops.products import form, sums_by_product
@@ -268,9 +269,6 @@ def _remainder(kernel: Any) -> HostFunction | None:
     return lambda x, k: (np.remainder(x, k) if k else x,)
 
 
-# -- reductions --------------------------------------------------------------------------------------------------------
-
-
 @of("tanh")
 def _tanh(kernel: Any) -> HostFunction | None:
     (x,) = kernel.specs
@@ -291,6 +289,9 @@ def _tanh_back(kernel: Any) -> HostFunction | None:
         return (scale,)
 
     return run
+
+
+# -- reductions --------------------------------------------------------------------------------------------------------
 
 
 def _reduced(static: tuple, ndim: int) -> tuple[int, ...] | None:
@@ -404,9 +405,8 @@ def note_multiplications(kernel: Any, multiplications: int) -> None:
     kernel.cache["threads"] = multiplications > ONE_THREAD
 
 
-ONE_THREAD = 1 << 18
-"""Multiplications up to which OpenBLAS computes a product in the calling thread."""
 BLOCKS = 64
+"""More blocks than these gain nothing: then BLAS's threads are worth their waiting."""
 
 
 def blocked(kernel: Any, rows: int, inner: int, columns: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
@@ -416,7 +416,6 @@ def blocked(kernel: Any, rows: int, inner: int, columns: int) -> Callable[[np.nd
     height = min(rows, max(8, ONE_THREAD // max(inner * columns, 1)))
     width = min(columns, ONE_THREAD // max(height * inner, 1))
     if rows * inner * columns <= ONE_THREAD or width < min(columns, 16) or rows * inner * columns > BLOCKS * ONE_THREAD:
-        kernel.cache["threads"] = rows * inner * columns > ONE_THREAD
         return np.dot
     kernel.cache["threads"] = False
     starts = range(0, rows, height)

@@ -312,10 +312,10 @@ def _below(words: Array, high: int, low: int) -> Array:
     return out
 
 
-def check_bernoulli(dtype: np.dtype) -> None:
-    """NotImplementedError for a dtype that one probability for all cannot fill."""
+def check_bernoulli(dtype: np.dtype, kernel: str = "bernoulli_scalar_cpu_") -> None:
+    """NotImplementedError for a dtype that cannot be filled."""
     if dtype.kind == "c" or checks.barebones_unsigned(dtype):
-        raise checks.not_implemented("bernoulli_scalar_cpu_", dtype)
+        raise checks.not_implemented(kernel, dtype)
 
 
 def bernoulli_p(gen: HostGenerator, shape: Shape, dtype: np.dtype, p: float) -> Array:
@@ -341,8 +341,7 @@ def bernoulli_tensor(gen: HostGenerator, p: Array, dtype: np.dtype | None = None
         NotImplementedError: probabilities of an integer dtype.
     """
     target = np.dtype(dtype or p.dtype)
-    if target.kind == "c" or checks.barebones_unsigned(target):
-        raise checks.not_implemented("bernoulli_tensor_cpu_self_", target)
+    check_bernoulli(target, "bernoulli_tensor_cpu_self_")
     checks.require_floating(p.dtype, "bernoulli_tensor_cpu_p_")
     wide: np.ndarray = np.ascontiguousarray(p, float64 if p.dtype == float64 else float32).reshape(-1)
     inside = (wide >= 0) & (wide <= 1)

@@ -26,16 +26,17 @@ from torchlike._src.tensor import (  # noqa: E402 - they read what the operators
     numpy_names,
     publish,
     random,
+    splits,
     views,
 )
 from torchlike._src.tensor.namespace import SPACES, names  # noqa: E402
 from torchlike._src.tensor.tensor import Tensor  # noqa: E402
 
 VIEW_FUNCTIONS = (
-    "view_as_real", "view_as_complex", "real", "imag", "as_strided", "diagonal", "unbind", "tensor_split", "chunk",
-    "split", "split_with_sizes", "narrow", "select", "broadcast_to", "unsqueeze", "squeeze", "adjoint", "movedim", "t",
-    "transpose", "flatten", "unflatten", "ravel",
+    "view_as_real", "view_as_complex", "real", "imag", "as_strided", "diagonal", "narrow", "select", "broadcast_to",
+    "unsqueeze", "squeeze", "adjoint", "movedim", "t", "transpose", "flatten", "unflatten", "ravel",
 )  # fmt: skip
+SPLITS = ("split", "split_with_sizes", "chunk", "tensor_split", "unbind")
 VIEW_METHODS = ("view", "view_as", "reshape_as", "expand", "expand_as", "unfold")
 
 
@@ -68,10 +69,10 @@ def _dtypes(torch: dict) -> None:
 
 
 def _views(torch: dict) -> None:
-    for name in VIEW_FUNCTIONS:
-        function = getattr(views, name)
-        torch[name] = function
-        setattr(Tensor, name, function)
+    for module, public in ((views, VIEW_FUNCTIONS), (splits, SPLITS)):
+        for name in public:
+            torch[name] = getattr(module, name)
+            setattr(Tensor, name, torch[name])
     for name in VIEW_METHODS:
         setattr(Tensor, name, getattr(views, name))
     torch.update(reshape=views.reshape, permute=views.permute, moveaxis=views.movedim, swapaxes=views.transpose)

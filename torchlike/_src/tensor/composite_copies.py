@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from torchlike._src.tensor import functions, views
+from torchlike._src.tensor import functions, splits, views
 from torchlike._src.tensor.call import write_out
 from torchlike._src.tensor.composite import public
 from torchlike._src.tensor.conversion import clone
@@ -83,16 +83,16 @@ _copy("view_as_complex_copy", views.view_as_complex, "A copy of view_as_complex(
 _copy("view_as_real_copy", views.view_as_real, "A copy of view_as_real(input).")
 _copy("view_copy", _view, "A copy of input.view(size) or input.view(dtype).")
 Tensor.narrow_copy = _copy("narrow_copy", views.narrow, "A copy of narrow(input, dim, start, length).")
-_copies("split_copy", views.split, "Copies of split(input, split_size, dim).")
-_copies("split_with_sizes_copy", views.split_with_sizes, "Copies of split_with_sizes(input, split_sizes, dim).")
-_copies("unbind_copy", views.unbind, "Copies of unbind(input, dim).")
-public("torch")(views.split_with_sizes)
+_copies("split_copy", splits.split, "Copies of split(input, split_size, dim).")
+_copies("split_with_sizes_copy", splits.split_with_sizes, "Copies of split_with_sizes(input, split_sizes, dim).")
+_copies("unbind_copy", splits.unbind, "Copies of unbind(input, dim).")
+public("torch")(splits.split_with_sizes)
 
 
 @public("torch")
 def unsafe_split_with_sizes(input, split_sizes, dim=0):
     """split_with_sizes, without the in-place check on its views."""
-    return views.split_with_sizes(input, split_sizes, dim)
+    return splits.split_with_sizes(input, split_sizes, dim)
 
 
 @public("torch")

@@ -345,7 +345,7 @@ def contains(self: Tensor, element: Any) -> bool:
 def iterate(self: Tensor) -> Any:
     if not self._aval.shape:
         raise TypeError("iteration over a 0-d tensor")
-    from torchlike._src.tensor.views import unbind
+    from torchlike._src.tensor.splits import unbind
 
     return iter(unbind(self, 0))
 

@@ -15,8 +15,9 @@ from torchlike._src.core.errors import broadcast_shapes, public_broadcast_shapes
 from torchlike._src.engine.record import SLOW
 from torchlike._src.ops.declare import OPS
 from torchlike._src.storage.storage import contiguous_strides
-from torchlike._src.tensor import data_shapes, views
+from torchlike._src.tensor import data_shapes, splits, views
 from torchlike._src.tensor.addresses import address
+from torchlike._src.tensor.arguments import whole_tuple
 from torchlike._src.tensor.call import check_history, check_writable, count_write, write, write_out
 from torchlike._src.tensor.creation import from_array, tensor
 from torchlike._src.tensor.data_shapes import nonzero
@@ -297,7 +298,7 @@ def _splitter(name: str, dim: Any, least: int) -> Any:
                 f"torch.{name} attempted to split along dimension {d}, but the size of the dimension "
                 f"{input._aval.shape[d]} is not divisible by the split_size {indices_or_sections}!"
             )
-        return views.tensor_split(input, indices_or_sections, d)
+        return splits.tensor_split(input, indices_or_sections, d)
 
     function.__name__ = function.__qualname__ = name
     return function
@@ -310,12 +311,12 @@ dsplit = _splitter("dsplit", lambda n: 2, 3)
 
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple:
     """chunk, without the in-place check on its views."""
-    return views.chunk(input, chunks, dim)
+    return splits.chunk(input, chunks, dim)
 
 
 def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple:
     """split, without the in-place check on its views."""
-    return views.split(input, split_size, dim)
+    return splits.split(input, split_size, dim)
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
@@ -534,7 +535,7 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
 
 def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     """Another size, keeping the first elements (new ones are zero)."""
-    shape = views.sizes(sizes, "resize_")
+    shape = whole_tuple("resize_", sizes)
     if shape == self._aval.shape:
         return self
     if self._rg:

@@ -16,6 +16,7 @@ from torchlike._src.engine import Value, backend
 from torchlike._src.storage import Storage
 from torchlike._src.tensor import printing, views
 from torchlike._src.tensor.addresses import address
+from torchlike._src.tensor.arguments import whole_tuple
 from torchlike._src.tensor.conversion import move
 from torchlike._src.tensor.creation import array_from, check_layout, filled, from_array
 from torchlike._src.tensor.publish import PUBLIC
@@ -370,7 +371,7 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
 
 def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     """Sum to a shape that this one could have been broadcast from."""
-    target = views.sizes(size, "sum_to_size")
+    target = whole_tuple("sum_to_size", size)
     if not target:
         return PUBLIC["sum"](self)
     shape = self._aval.shape

@@ -114,7 +114,7 @@ def drawn(
     if order is None and Transform.under_transform is None and not other:  # hot
         return from_value(aval(shape, dtype, device), kind.host(gen, shape, target, *args))
     options = {"scalar_path": True} if kind.layout_matters and order is not None else {}
-    host = gen if isinstance(gen, HostGenerator) or Transform.under_transform is None else gen.host()
+    host = gen if Transform.under_transform is None else host_stream(gen)
 
     def draw(shape: tuple) -> np.ndarray:
         if order is None or len(shape) != len(order):
@@ -271,7 +271,7 @@ def _like(name: str, kind: Kind, args: tuple, bound: dict[str, Any]) -> Tensor:
     return finish(drawn(kind, gen, a.shape, dtype, device, args, order), requires_grad)
 
 
-MOST, LARGE = 1 << 63, 1 << 24
+LARGE = 1 << 24
 
 
 @signed("rand_like")
@@ -310,8 +310,7 @@ def randint_like(*args: Any, **kwargs: Any) -> Tensor:
 @signed("randperm")
 def randperm(*args: Any, **kwargs: Any) -> Tensor:
     """randperm(n, *, generator, out, dtype, layout, device, requires_grad): a random permutation of 0 … n - 1."""
-    plain_call = not kwargs and len(args) == 1 and type(args[0]) is int and args[0] < MOST
-    bound = {"n": args[0]} if plain_call else bind("randperm", args, kwargs)
+    bound = bind("randperm", args, kwargs)
     n, out, dtype, device = bound["n"], bound.get("out"), bound.get("dtype"), bound.get("device")
     generator, requires_grad = bound.get("generator"), bound.get("requires_grad", False)
     check_layout(bound.get("layout"))

@@ -1,11 +1,10 @@
 """View functions: shape and stride arithmetic now, data when it is read."""
 
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 from torchlike._src.autograd.grad_mode import MODE, Anomaly
-from torchlike._src.autograd.tape import OpNode, OutEdge, _sequence, grad_plan, note_stack
+from torchlike._src.autograd.tape import OpNode, _sequence, grad_plan, note_stack
 from torchlike._src.core.aval import Aval, aval
 from torchlike._src.core.errors import canonical_dim, canonical_dims, infer_size
 from torchlike._src.engine.record import NUMBERS, kernel_of
@@ -21,8 +20,8 @@ def make_view(
     t: Tensor, op: Any, static: tuple, numbers: tuple, shape: tuple, strides: tuple, offset: int | None = None, *,
     label: str | None = None, dtype: Any = None, multi: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The view `op` of `t`, with PyTorch's geometry for the result; `joined` puts it on the graph if it is one of
-    several (`multi`). HOT."""
+    """The view `op` of `t`, with PyTorch's geometry for the result; `splits.joined` puts it on the graph if it is
+    one of several (`multi`). HOT."""
     source = t._aval
     known = GEOMETRIES.get((op, static, source, label))
     if known is None:
@@ -70,22 +69,6 @@ def make_view(
     return out
 
 
-def joined(t: Tensor, op: Any, static: tuple, parts: list, label: str) -> tuple[Tensor, ...]:
-    """Views that one call made of `t`, as the results of one node: their gradients are put together once."""
-    if MODE.enabled and t._rg:
-        plan = grad_plan(kernel_of(op, static, (t._aval,)), (True,), label)
-        if plan is not None:
-            gf = t._gf
-            edge = t._edge() if t._view is not None else (t if gf is None else gf)
-            node = OpNode(plan, (edge,), ())
-            for k, part in enumerate(parts):
-                part._gf = OutEdge(node, k) if k else node
-            if Anomaly.enabled:
-                note_stack(node)
-            record_taped()
-    return tuple(parts)
-
-
 GEOMETRIES: dict = {}
 MAX_GEOMETRIES = 20_000
 
@@ -113,11 +96,8 @@ def geometry(t: Tensor) -> tuple[tuple, tuple, int]:
     return t._aval.shape, v.strides, v.offset
 
 
-def sizes(args: Any, function: str | None = None) -> tuple[int, ...]:
-    """The sizes given as f(2, 3), f((2, 3)) or f(torch.Size); with the name of a public function, its TypeErrors for
-    other things."""
-    if function is not None:
-        return whole_tuple(function, args)
+def sizes(args: Any) -> tuple[int, ...]:
+    """The sizes given as f(2, 3), f((2, 3)) or f(torch.Size); `whole_tuple` has PyTorch's TypeErrors for others."""
     if len(args) == 1 and not isinstance(args[0], int):
         first = args[0]
         if isinstance(first, (tuple, list)):
@@ -151,14 +131,14 @@ def view(self: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tens
     ):
         return view_dtype(self, dtype if dtype is not None else shape[0])
     if not shape:
-        shape = sizes((), "view")
+        shape = whole_tuple("view", ())
     for n in shape:
         if n.__class__ is not int:
-            shape = sizes(shape, "view")
+            shape = whole_tuple("view", shape)
             break
     if self._view is None:
         return _view_of_base(self, shape)
-    new = infer_size(sizes(shape, "view"), self._aval.numel)
+    new = infer_size(whole_tuple("view", shape), self._aval.numel)
     strides = view_strides(self, new)
     if strides is None:
         raise RuntimeError(
@@ -503,7 +483,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 
 def expand(self: Tensor, *size: Any, implicit: bool = False) -> Tensor:
     """Dimensions of size one repeated without copying; -1 keeps a size."""
-    target = sizes(size, "expand")
+    target = whole_tuple("expand", size)
     shape, strides, _ = geometry(self)
     if len(target) < len(shape):
         raise RuntimeError(
@@ -564,16 +544,14 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
 # -- slices ------------------------------------------------------------------------------------------------------------
 
 
-def slice_view(
-    t: Tensor, dim: int, start: int, length: int, step: int, label: str | None = None, **more: Any
-) -> Tensor:
+def slice_view(t: Tensor, dim: int, start: int, length: int, step: int, multi: bool = False) -> Tensor:
     """Elements start, start + step, … of one dimension; arguments already checked."""
     shape, strides, offset = geometry(t)
     new = (*shape[:dim], length, *shape[dim + 1 :])
     stride = strides[dim] * step
     return make_view(
         t, ops.SLICE, (("dim", dim), ("length", length), ("step", step)), (start if length else 0,), new,
-        (*strides[:dim], stride, *strides[dim + 1 :]), offset + start * strides[dim], label=label, **more,
+        (*strides[:dim], stride, *strides[dim + 1 :]), offset + start * strides[dim], multi=multi,
     )  # fmt: skip
 
 
@@ -589,12 +567,12 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     return select_view(input, d, k + shape[d] if k < 0 else k)
 
 
-def select_view(t: Tensor, d: int, k: int, **more: Any) -> Tensor:
+def select_view(t: Tensor, d: int, k: int, multi: bool = False) -> Tensor:
     """select with checked arguments."""
     shape, strides, offset = geometry(t)
     return make_view(
         t, ops.SELECT, (("dim", d),), (k,), shape[:d] + shape[d + 1 :], strides[:d] + strides[d + 1 :],
-        offset + k * strides[d], **more,
+        offset + k * strides[d], multi=multi,
     )  # fmt: skip
 
 
@@ -616,102 +594,6 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     if first + length > shape[d]:
         raise RuntimeError(f"start ({first}) + length ({length}) exceeds dimension size ({shape[d]}).")
     return slice_view(input, d, first, length, 1)
-
-
-def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Consecutive parts of one dimension, of a given size or of given sizes."""
-    if isinstance(split_size_or_sections, (list, tuple)):
-        return split_with_sizes(tensor, split_size_or_sections, dim)
-    if isinstance(split_size_or_sections, TensorBase) and split_size_or_sections._aval.ndim:
-        return split_with_sizes(tensor, split_size_or_sections.tolist(), dim)
-    size = operator.index(split_size_or_sections)
-    shape = tensor._aval.shape
-    if not shape:
-        raise RuntimeError("split expects at least a 1-dimensional tensor")
-    if size < 0:
-        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
-    d = canonical_dim(dim, len(shape))
-    n = shape[d]
-    if size == 0 and n != 0:
-        raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
-    starts = range(0, n, size) if n else [0]
-    return _cut(tensor, d, [min(size, n - k) for k in starts], "SplitBackward0")
-
-
-def _cut(t: Tensor, d: int, lengths: list[int], label: str) -> tuple[Tensor, ...]:
-    """Consecutive parts of dimension d."""
-    parts, start = [], 0
-    for n in lengths:
-        parts.append(slice_view(t, d, start, n, 1, multi=True))
-        start += n
-    return joined(t, ops.SPLIT, (("dim", d), ("sizes", tuple(lengths))), parts, label)
-
-
-def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Consecutive parts of one dimension, of the given sizes."""
-    shape = input._aval.shape
-    if not shape:
-        raise RuntimeError("split_with_sizes expects at least a 1-dimensional tensor")
-    d = canonical_dim(dim, len(shape))
-    parts = [operator.index(n) for n in split_sizes]
-    for n in parts:
-        if n < 0:
-            raise RuntimeError(
-                f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={parts}"
-            )
-    if sum(parts) != shape[d]:
-        raise RuntimeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {shape[d]} (input tensor's size at dimension "
-            f"{d}), but got split_sizes={parts}"
-        )
-    return _cut(input, d, parts, "SplitWithSizesBackward0")
-
-
-def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` parts of one dimension, of equal size but for the last."""
-    shape = input._aval.shape
-    if not shape:
-        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
-    if chunks <= 0:
-        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    d = canonical_dim(dim, len(shape))
-    size = -(-shape[d] // chunks)
-    if size == 0:
-        return split_with_sizes(input, [0] * chunks, d)
-    return split(input, size, d)
-
-
-def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Parts of one dimension: as equal as possible, or cut at the given indices."""
-    shape = input._aval.shape
-    if not shape:
-        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
-    d = canonical_dim(dim, len(shape))
-    n = shape[d]
-    if isinstance(indices_or_sections, TensorBase):
-        indices_or_sections = indices_or_sections.tolist()
-    if isinstance(indices_or_sections, int):
-        sections = indices_or_sections
-        if sections <= 0:
-            raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
-        small, extra = divmod(n, sections)
-        bounds = [0]
-        for k in range(sections):
-            bounds.append(bounds[-1] + small + (k < extra))
-    else:
-        cuts = [slice(None, k).indices(n)[1] for k in indices_or_sections]
-        bounds = [0, *cuts, n]
-    return tuple(slice_view(input, d, a, max(b - a, 0), 1) for a, b in zip(bounds, bounds[1:], strict=False))
-
-
-def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """The slices along one dimension."""
-    shape = input._aval.shape
-    if not shape:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    d = canonical_dim(dim, len(shape))
-    parts = [select_view(input, d, k, multi=True) for k in range(shape[d])]
-    return joined(input, ops.UNBIND, (("dim", d),), parts, "UnbindBackward0")
 
 
 # -- others ------------------------------------------------------------------------------------------------------------
