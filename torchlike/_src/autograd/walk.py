@@ -14,6 +14,7 @@ from torchlike._src.autograd.blocks import Blocks
 from torchlike._src.autograd.grad_mode import MODE, Anomaly
 from torchlike._src.autograd.shown import slots
 from torchlike._src.autograd.tape import Hooks, Node, OpNode, OutEdge, Running, user_level
+from torchlike._src.core.native import NATIVE
 from torchlike._src.engine import Value, current, host_array, record
 from torchlike._src.ops.kernels import ADD
 
@@ -72,6 +73,11 @@ def run_backward(
 def _run(
     roots: Sequence, grads: Sequence, keep: bool, create: bool, inputs: Sequence | None, accumulating: bool
 ) -> list:
+    if NATIVE is not None and inputs is None and not create:
+        blocks = Blocks(current().marks)
+        if NATIVE.walk(roots, grads, keep, blocks.cross, blocks.bound()):
+            blocks.end()
+            return []
     captured: list = []
     wanted: dict[tuple, list[int]] | None = None
     useful: set | None = None

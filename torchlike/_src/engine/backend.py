@@ -68,6 +68,7 @@ def register_array_types() -> None:
         record.PLAIN.add(_jax.ArrayImpl)
     if len(record.PLAIN) < 2:
         record.PLAIN.add(type(jnp.zeros(())))
+    record.configure_native((np.ndarray, next(t for t in record.PLAIN if t is not np.ndarray)))
 
 
 register_array_types()

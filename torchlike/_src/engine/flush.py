@@ -402,6 +402,7 @@ def _sweep(root: TreeNode, horizon: int, keep: set) -> int:
     count = 0
     for n in reversed(order):
         n.children = {k: c for k, c in n.children.items() if kept[c]}
+        n.last = None
         kept[n] = bool(n.children) or n.used >= horizon > 0 or n in keep
         count += kept[n] and n is not root
         if not kept[n]:

@@ -7,10 +7,11 @@ operands; each line is here for a reason. The trace tree makes it cheap: what an
 import sys
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
+from torchlike._src.core.native import NATIVE
 from torchlike._src.engine import stats
 from torchlike._src.engine.values import MAX_LOOSE_DEPTH, Trace, TreeNode, Value
 
@@ -78,11 +79,16 @@ def current() -> Trace:
     return _local.trace
 
 
-def record(op: Any, static: tuple, operands: Sequence) -> list[Value]:
-    """Append `op(*operands)` to the open trace. Operands are Values and Python numbers (which become data).
-
-    Returns the results, pending; raises what the operator's own checks raise, at the caller's line."""
+def _recorded(op: Any, static: tuple, operands: Sequence) -> list[Value]:
     return emit(op, static, operands)[1]
+
+
+record: Callable[[Any, tuple, Sequence], list[Value]] = _recorded if NATIVE is None else NATIVE.record
+"""record(op, static, operands): append `op(*operands)` to the open trace. Operands are Values and Python numbers (which
+become data).
+
+Returns the results, pending; raises what the operator's own checks raise, at the caller's line. The extension module
+has the same for operations that this history has met before (`_recorded` is called for the others)."""
 
 
 def emit(op: Any, static: tuple, operands: Sequence) -> tuple[Any, list[Value]]:
@@ -298,3 +304,14 @@ def user_line() -> str:
 
 def const_avals(operands: Sequence) -> tuple:
     return tuple(x.aval if type(x) is Value else NUMBERS[type(x)] for x in operands)
+
+
+def configure_native(arrays: tuple[type, type]) -> None:
+    """Give the extension module, if there is one, what it works on. arrays: the usual types among PLAIN."""
+    if NATIVE is not None:
+        NATIVE.configure_recorder(
+            {
+                "Value": Value, "Trace": Trace, "TreeNode": TreeNode, "MAIN": MAIN, "MAIN_THREAD": MAIN_THREAD,
+                "SLOW": SLOW, "PLAIN": PLAIN, "record": _recorded, "check_length": check_length, "arrays": arrays,
+            }
+        )  # fmt: skip

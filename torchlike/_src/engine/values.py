@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchlike._src.core.aval import Aval
+from torchlike._src.core.native import NATIVE
 
 
 class Value:
@@ -50,7 +51,7 @@ class TreeNode:
         "aval",
         "bound",
         "children",
-        "grad_plans", "count", "depth", "floats", "index", "ints", "kernel", "key", "leaves",
+        "grad_plans", "count", "depth", "floats", "index", "ints", "kernel", "key", "last", "leaves",
         "line", "origin", "outs", "parent", "plan", "programs", "refs", "size", "values", "visits", "complexes", "used",
     )  # fmt: skip
 
@@ -61,6 +62,7 @@ class TreeNode:
         self.refs = refs
         self.outs = outs
         self.children: dict[tuple, TreeNode] = {}
+        self.last: TreeNode | None = None  # the child that the C recorder took last
         self.programs: list = []
         self.plan: Any = None
         self.line: str | None = None
@@ -155,8 +157,12 @@ def _calibrate() -> int:
     return refcounts([Value(None)])[0]  # type: ignore[arg-type]
 
 
-def refcounts(values: list) -> list[int]:
+def _refcounts(values: list) -> list[int]:
     return list(map(sys.getrefcount, values))
+
+
+refcounts: Callable[[list], list[int]] = _refcounts if NATIVE is None else NATIVE.refcounts
+"""How many references each item has. Compare with UNREFERENCED."""
 
 
 UNREFERENCED = _calibrate()

@@ -5,22 +5,26 @@ HOT: `apply`, `apply1`, `apply2` and `attach` run once per operation."""
 import gc
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchlike._src.autograd import tape
 from torchlike._src.autograd.dual import DualKernel, Kept, dual_of, lifted, still_dual
-from torchlike._src.autograd.grad_mode import MODE, Anomaly
-from torchlike._src.autograd.tape import OpNode, OutEdge, _sequence, grad_plan
+from torchlike._src.autograd.grad_mode import MAIN_MODE, MODE, Anomaly, MainMode
+from torchlike._src.autograd.tape import GradPlan, Node, OpNode, OutEdge, _sequence, grad_plan
+from torchlike._src.autograd.walk import accumulate
 from torchlike._src.core import dtype as dtypes
+from torchlike._src.core.aval import Aval
+from torchlike._src.core.native import NATIVE
 from torchlike._src.engine import Value, record
 from torchlike._src.engine.record import SLOW, emit
-from torchlike._src.ops.kernels import CAST, COPY_INTO
+from torchlike._src.ops.declare import Kernel
+from torchlike._src.ops.kernels import ADD, CAST, COPY_INTO
 from torchlike._src.ops.views import AS_STRIDED_OF_VIEW, fused
 from torchlike._src.storage.storage import Storage, write_view
 from torchlike._src.tensor.boundary import parameter_written
 from torchlike._src.tensor.rebase import forbidden, regenerate, relative_steps, view_node
-from torchlike._src.tensor.tensor import NEW, Tensor, TensorBase, wrap
+from torchlike._src.tensor.tensor import NEW, TENSOR_TYPES, Tensor, TensorBase, wrap
 
 INFERENCE_SAVED = (
     "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
@@ -36,8 +40,7 @@ class Autocast:
     cast: Any = None
 
 
-def apply(op: Any, static: tuple, operands: Sequence, many: bool = False) -> Any:
-    """Record `op` on tensors and Python numbers and put it on the tape. One tensor, or with `many` a list."""
+def _apply(op: Any, static: tuple, operands: Sequence, many: bool = False) -> Any:
     if Autocast.enabled:
         operands = Autocast.cast(op, operands)
     values = []
@@ -72,6 +75,11 @@ def apply(op: Any, static: tuple, operands: Sequence, many: bool = False) -> Any
     elif MODE.inference:
         t._is_inference = True
     return t
+
+
+apply: Callable[..., Any] = _apply if NATIVE is None else NATIVE.apply
+"""apply(op, static, operands, many=False): record `op` on tensors and Python numbers, with a node on the tape. One tensor,
+or with `many` a list. The extension module has the same for the common case (`_apply` is called for the others)."""
 
 
 def _mark_inference(results: Sequence) -> None:
@@ -404,3 +412,19 @@ def cast_to(t: Tensor, dtype: Any) -> Tensor:
 
 tape.Hooks.apply = staticmethod(apply)
 _ = dtypes, record
+
+
+def configure_native() -> None:
+    """Give the extension module, if there is one, what it works on."""
+    if NATIVE is not None:
+        NATIVE.configure_tape(
+            {
+                "Tensor": Tensor, "Storage": Storage, "OpNode": OpNode, "OutEdge": OutEdge, "GradPlan": GradPlan,
+                "Aval": Aval, "MainMode": MainMode, "MAIN_MODE": MAIN_MODE, "TENSOR_TYPES": TENSOR_TYPES,
+                "Node": Node, "Kernel": Kernel, "ADD": ADD, "apply": _apply, "accumulate": accumulate,
+                "grad_plan": grad_plan, "sequence": _sequence.__self__,  # type: ignore[attr-defined]  # a C method's
+            }
+        )  # fmt: skip
+
+
+configure_native()

@@ -35,8 +35,14 @@ GIVEN = ((-1, -1, -1),)
 """The static arguments of a layer with a bias: where its operands are."""
 
 
-def function_lines(declared: Op) -> list[str] | None:
-    """The lines of an operator's public function for its common case; None if it has none."""
+def native_lines(declared: Op, n: Sequence[str], static: str) -> list[str]:
+    """The same by the extension module: `_native` records the operation, or returns None."""
+    return [f"_t = _native({static}, {', '.join(n)})", "if _t is not None: return _t"]
+
+
+def function_lines(declared: Op, native: bool) -> list[str] | None:
+    """The lines of an operator's public function for its common case; None if it has none. native: whether there is an
+    extension module."""
     names = [n for n, _ in declared.operands]
     kinds = [a for _, a in declared.operands]
     if declared.outputs is not None:
@@ -44,10 +50,14 @@ def function_lines(declared: Op) -> list[str] | None:
     if kinds == [T, T, TO]:
         if declared.statics or not declared.differentiable:
             return None
+        if native:
+            return [f"if {names[2]} is not None:", *_indent(native_lines(declared, names, "GIVEN"))]
         return [f"if {names[2]} is not None and {READY}:", *_indent(lines(declared, names, [TENSOR] * 3, "GIVEN"))]
     if not declared.simple or kinds not in ([T], [TS], [T, T], [T, TS], [TS, T], [TS, TS]):
         return None
     statics = "".join(f"{x} if type({x}) is int or {x} is None else static_argument({x}), " for x in declared.statics)
+    if native:
+        return native_lines(declared, names, f"({statics})")
     body = [f"_static = ({statics})"] if statics else []
     if kinds[1:] == [TS]:
         body.append(f"_tensor = type({names[1]}) in TENSOR_TYPES")
@@ -60,7 +70,7 @@ def _name(statics: str) -> str:
     return "_static" if statics else "()"
 
 
-def operator_lines(declared: Op, reverse: bool) -> list[str] | None:
+def operator_lines(declared: Op, reverse: bool, native: bool) -> list[str] | None:
     """The lines of `self + other`, or with `reverse` of `other + self`, for tensors and Python numbers."""
     kinds = [a for _, a in declared.operands]
     if declared.outputs is not None or not declared.simple or kinds not in ([T, T], [T, TS], [TS, T], [TS, TS]):
@@ -69,10 +79,14 @@ def operator_lines(declared: Op, reverse: bool) -> list[str] | None:
     if reverse:
         if kinds[0] is not TS:
             return None
+        if native:
+            return native_lines(declared, ["other", "self"], static)
         return [
             f"if type(other) in NUMBERS and {READY}:",
             *_indent(lines(declared, ["other", "self"], [NUMBER, TENSOR], static)),
         ]
+    if native:
+        return native_lines(declared, ["self", "other"], static)
     out = ["_tensor = type(other) in TENSOR_TYPES"]
     if kinds[1] is T:
         return [*out, f"if _tensor and {READY}:", *_indent(lines(declared, ["self", "other"], [TENSOR] * 2, static))]
@@ -80,10 +94,12 @@ def operator_lines(declared: Op, reverse: bool) -> list[str] | None:
     return [*out, *_indent(lines(declared, ["self", "other"], [TENSOR, EITHER], static))]
 
 
-def unary_lines(declared: Op) -> list[str] | None:
+def unary_lines(declared: Op, native: bool) -> list[str] | None:
     """The lines of `-self` and the like."""
     if declared.outputs is not None or not declared.simple or len(declared.operands) != 1 or declared.statics:
         return None
+    if native:
+        return native_lines(declared, ["self"], "()")
     return [f"if {READY}:", *_indent(lines(declared, ["self"], [TENSOR], "()"))]
 
 

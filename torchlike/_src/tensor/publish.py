@@ -20,6 +20,7 @@ import numpy as np
 from torchlike._src.autograd.grad_mode import MAIN_MODE
 from torchlike._src.autograd.tape import OpNode, _sequence, grad_plan
 from torchlike._src.core.dtype import dtype as DType
+from torchlike._src.core.native import NATIVE
 from torchlike._src.engine import Value
 from torchlike._src.ops.declare import OPS, TL, TO, TS, Op, S, StaticFloat, T
 from torchlike._src.ops.indexing import INDEX_CHECKS, check_index_values
@@ -28,19 +29,9 @@ from torchlike._src.tensor import call
 from torchlike._src.tensor.call import apply, check_result, check_writable, write, write_out
 from torchlike._src.tensor.hot import GIVEN, function_lines, operator_lines, unary_lines
 from torchlike._src.tensor.numpy_names import STUB, prologue, renamed, scope_of, without_defaults
-from torchlike._src.tensor.tensor import Tensor, TensorBase
+from torchlike._src.tensor.tensor import TENSOR_TYPES, Tensor, TensorBase
 
 recorder = sys.modules["torchlike._src.engine.record"]
-TENSOR_TYPES: set = {Tensor}
-"""The exact types that need no further look; subclasses join when they are defined."""
-
-
-def _register_subclass(cls: type, **kwargs: Any) -> None:
-    TENSOR_TYPES.add(cls)
-
-
-Tensor.__init_subclass__ = classmethod(_register_subclass)  # type: ignore[assignment]
-
 NUMBERS = {int, float, bool, complex}
 INTEGER = {int}
 
@@ -343,7 +334,7 @@ def source_of(declared: Op, name: str, with_out: bool) -> tuple[str, str]:
         operands = "(" + "".join(x + ", " for x in flat) + ")"
     if declared.name in INDEX_CHECKS and not declared.name.startswith("_index"):
         lines.append(f"    check_indices(_op, {static}, {operands})")
-    hot = function_lines(declared)
+    hot = function_lines(declared, NATIVE is not None)
     if hot is not None:
         if with_out:
             lines.append("    if out is None:")
@@ -408,6 +399,7 @@ def environment(declared: Op) -> dict[str, Any]:
         "grow_or_recover": recorder.grow_or_recover,
         "new_leaf": recorder.new_leaf,
         "next_sequence": _sequence,
+        "_native": None if NATIVE is None else NATIVE.Operator(declared, declared.differentiable),
         "check_indices": check_indices,
         "save": save,
         "named": return_type(declared.name, declared.outputs) if declared.outputs is not None else None,
@@ -458,7 +450,7 @@ def inplace_method(function: Callable, name: str) -> Callable:
 def operator_method(function: Callable, name: str, declared: Op | None = None) -> Callable:
     """`x + y` and the like: NotImplemented for what cannot be an operand."""
     reverse = is_reverse(name)
-    hot = None if declared is None else operator_lines(declared, reverse)
+    hot = None if declared is None else operator_lines(declared, reverse, NATIVE is not None)
     if hot is not None:
         method = generated_method(function, name, declared, hot)
     elif reverse:
@@ -551,7 +543,7 @@ def foreign_operand(value: Any) -> Any:
 
 
 def unary_operator(function: Callable, name: str, declared: Op | None = None) -> Callable:
-    hot = None if declared is None else unary_lines(declared)
+    hot = None if declared is None else unary_lines(declared, NATIVE is not None)
     if hot is not None:
         return generated_method(function, name, declared, hot)
 

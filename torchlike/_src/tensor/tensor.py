@@ -542,6 +542,15 @@ def share(t: Tensor, array: np.ndarray) -> None:
     s.__class__ = SharedStorage
 
 
+TENSOR_TYPES: set = {Tensor}
+"""The exact types that need no further look; subclasses join when they are defined."""
+
+
+def _register_subclass(cls: type, **kwargs: Any) -> None:
+    TENSOR_TYPES.add(cls)
+
+
+Tensor.__init_subclass__ = classmethod(_register_subclass)  # type: ignore[assignment]
 Tensor.__module__ = TensorBase.__module__ = "torchlike"  # the public home; the alias relabels it `torch`
 tape.Hooks.wrap = staticmethod(wrap)
 

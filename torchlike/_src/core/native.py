@@ -1,0 +1,25 @@
+"""The recorder's common case in C (`native/recorder.c`), if it was built when torchlike was installed.
+
+`NATIVE` is the extension module, or None: no compiler was there, another version of it is installed, or
+TORCHLIKE_NATIVE=0. Everything works without it, each operation takes a few times longer to record."""
+
+import os
+import sysconfig
+from typing import Any
+
+ABI = 1
+"""Raised with every change of what the C code expects of the Python classes, or Python code of it."""
+
+
+def load() -> Any:
+    """The extension module, or None."""
+    if os.environ.get("TORCHLIKE_NATIVE", "1") in ("", "0") or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return None
+    try:
+        import _torchlike_native as native
+    except ImportError:
+        return None
+    return native if native.ABI == ABI else None
+
+
+NATIVE = load()
