@@ -78,8 +78,8 @@ def _apply(op: Any, static: tuple, operands: Sequence, many: bool = False) -> An
 
 
 apply: Callable[..., Any] = _apply if NATIVE is None else NATIVE.apply
-"""apply(op, static, operands, many=False): record `op` on tensors and Python numbers, with a node on the tape. One tensor,
-or with `many` a list. The extension module has the same for the common case (`_apply` is called for the others)."""
+"""apply(op, static, operands, many=False): record `op` on tensors and Python numbers, with a node on the tape. One
+tensor, or with `many` a list. The extension module has it for the common case, and calls `_apply` for the rest."""
 
 
 def _mark_inference(results: Sequence) -> None:
