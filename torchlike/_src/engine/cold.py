@@ -13,6 +13,7 @@ from torchlike._src.core.aval import Aval
 from torchlike._src.core.build_target import ONE_THREAD
 from torchlike._src.core.tracing import trace
 from torchlike._src.engine import backend, checks, stats
+from torchlike._src.engine.elements import joined_elements
 
 NUMBER_DTYPES = {"f": np.dtype(np.float64), "i": np.dtype(np.int64), "b": np.dtype(bool), "c": np.dtype(np.complex128)}
 _forked = False
@@ -97,6 +98,10 @@ def _schedule(plan: Any, live: tuple[int, ...]) -> tuple[list, set[int], tuple[i
 def joined(entries: Sequence, live: tuple[int, ...], others: Sequence) -> list[tuple]:
     """(the entry whose results it makes, its function, what it takes, how many results, the kernels) for each step:
     entries, or several in a row that one function computes together. `others`: what else takes results, as refs."""
+    return joined_elements(_chained(entries, live, others), live, others)
+
+
+def _chained(entries: Sequence, live: tuple[int, ...], others: Sequence) -> list[tuple]:
     # A sequence of another length is planned anew in every step: what looks for no chain is done with one look.
     starts = {op for op in {e.kernel.op for e in entries} if getattr(op, "starts_chain", bool)()}
     if not starts:

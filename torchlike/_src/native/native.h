@@ -23,7 +23,7 @@
 #define DECLARE_OBJECT(name) extern HIDDEN PyObject *name;
 OBJECTS(DECLARE_OBJECT)
 extern HIDDEN PyTypeObject *value_type, *tensor_type, *storage_type, *node_type, *edge_type, *base_node_type, *kernel_type;
-extern HIDDEN PyTypeObject operator_type;
+extern HIDDEN PyTypeObject operator_type, elements_type;
 extern HIDDEN int recorder_ready, tape_ready;
 
 /* Where the slots of the Python classes are: Value, Trace, TreeNode, Tensor, Storage, OpNode and Node, GradPlan. */

@@ -540,12 +540,13 @@ PyMODINIT_FUNC PyInit__torchlike_native(void)
     name_post_accumulate_hooks = PyUnicode_InternFromString("_post_accumulate_hooks");
     zero = PyLong_FromLong(0);
     empty_tuple = PyTuple_New(0);
-    if (PyErr_Occurred() || PyType_Ready(&operator_type) < 0) {
+    if (PyErr_Occurred() || PyType_Ready(&operator_type) < 0 || PyType_Ready(&elements_type) < 0) {
         return NULL;
     }
     PyObject *made = PyModule_Create(&module);
     if (made == NULL || PyModule_AddIntConstant(made, "ABI", ABI) < 0 ||
-        PyModule_AddObjectRef(made, "Operator", (PyObject *)&operator_type) < 0) {
+        PyModule_AddObjectRef(made, "Operator", (PyObject *)&operator_type) < 0 ||
+        PyModule_AddObjectRef(made, "Elements", (PyObject *)&elements_type) < 0) {
         Py_XDECREF(made);
         return NULL;
     }

@@ -151,6 +151,12 @@ class RawOp:
 
         return host_function(kernel)
 
+    def element_code(self, kernel: "Kernel") -> Any:
+        """The kernel as instructions of the C extension's elementwise functions; see `ops.elements`."""
+        from torchlike._src.ops.elements import code_of
+
+        return code_of(kernel)
+
     def starts_chain(self) -> bool:
         """Whether `host_chain` may find something."""
         from torchlike._src.ops.host_convolution import starts_chain
