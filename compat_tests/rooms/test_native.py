@@ -1,0 +1,224 @@
+"""The C extension: reference counts, a collector that comes in between, and elementwise functions bit for bit."""
+
+import gc
+import itertools
+import random
+import sys
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+import torchlike as torch
+from torchlike._src.core.native import ABI, NATIVE
+from torchlike._src.engine.values import UNREFERENCED
+
+elements = import_module("torchlike._src.engine.elements")
+flush = import_module("torchlike._src.engine.flush")
+
+needs_extension = pytest.mark.skipif(
+    NATIVE is None, reason="the C extension is not installed here, or TORCHLIKE_NATIVE=0"
+)
+
+
+@needs_extension
+def test_versions_agree():
+    assert NATIVE.ABI == ABI
+
+
+def step(w, x, number):
+    """Operators with one to three operands, several results, numbers, views, a gradient that is added up."""
+    y = torch.nn.functional.linear(x, w, w[0])
+    a, b = (y * number + 1).split(2, 1)
+    top = torch.topk(y, 2)
+    loss = (torch.relu(a - b) + a / (b * b + 3)).sum() + top[0].mean() - (2 - y[:, 0]).sum()
+    loss.backward()
+    return loss
+
+
+def test_no_reference_is_kept_or_lost():
+    torch.manual_seed(0)
+    w = torch.randn(4, 4, requires_grad=True)
+    x = torch.randn(3, 4)
+
+    def rounds(count):
+        for _ in range(count):
+            w.grad = None
+            step(w, x, 1.5).item()
+        gc.collect()
+        constants = [sys.getrefcount(c) for c in (None, True, False, 0, 1, ())]
+        return sys.getallocatedblocks(), constants
+
+    rounds(50)
+    blocks, constants = rounds(50)
+    more_blocks, more_constants = rounds(1000)
+    assert more_blocks - blocks < 3000  # the marks of 1000 cuts, kept for walks, are a block each
+    assert max(abs(a - b) for a, b in zip(constants, more_constants, strict=True)) < 500
+
+
+def test_counting_references():
+    from torchlike._src.engine.values import Value, refcounts
+
+    values = [Value(None) for _ in range(3)]
+    held = values[1]
+    assert [n > UNREFERENCED for n in refcounts(values)] == [False, True, False]
+    assert held is values[1]
+    if NATIVE is not None:
+        assert NATIVE.referenced(values) == (1,)
+        with pytest.raises(TypeError):
+            NATIVE.referenced(())
+
+
+def test_a_finalizer_records_in_between():
+    """The collector runs at every allocation, and what it frees records operations of its own."""
+
+    class Owner:
+        def __init__(self):
+            self.me = self
+
+        def __del__(self):
+            seen.append((torch.ones(2) * 2 + len(seen)).sum())
+
+    seen: list = []
+    torch.manual_seed(0)
+    w = torch.randn(4, 4, requires_grad=True)
+    x = torch.randn(3, 4)
+    expected = [step(w, x, 1.5).item() for _ in range(3)][0]
+    grad = w.grad / 3
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(1, 1, 1)
+        for _ in range(20):
+            w.grad = None
+            Owner()
+            assert step(w, x, 1.5).item() == pytest.approx(expected, rel=1e-6)
+            torch.testing.assert_close(w.grad, grad)
+    finally:
+        gc.set_threshold(*before)
+    assert seen
+    assert [s.item() for s in seen] == [4 + 2 * k for k in range(len(seen))]
+
+
+def test_a_walk_that_fails_leaves_the_tape_usable():
+    x = torch.ones(3, requires_grad=True)
+    y = x * x
+    z = y * y
+    with torch.no_grad():
+        y.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.sum().backward()
+    z = (x * x).sum()
+    z.backward()
+    with pytest.raises(RuntimeError, match="a second time"):
+        z.backward()
+    x.grad = None
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [3, 3, 3]
+
+
+OPERATORS = ("add", "sub", "mul", "div")
+
+
+def random_program(seed, dtype):
+    """A function of three arrays: 3 to 12 elementwise operations, some results kept; and its name for messages."""
+    rng = random.Random(seed)
+    plan: list[tuple] = []
+    for k in range(rng.randint(3, 12)):
+        kind = rng.choice((*OPERATORS, *OPERATORS, "relu", "neg", "number", "integer"))
+        operands = (rng.randrange(3 + k), rng.randrange(3 + k))
+        plan.append((kind, *operands, rng.choice([0.1, -2.5, 3.0, 1e-30, float("inf")]), rng.randrange(-3, 4)))
+    kept = sorted(rng.sample(range(len(plan)), rng.randint(1, min(4, len(plan)))))
+
+    def run(arrays):
+        values = list(arrays)
+        for kind, a, b, number, integer in plan:
+            x, y = values[a], values[b]
+            if kind in OPERATORS:
+                values.append(getattr(torch, kind)(x, y))
+            elif kind == "number":
+                values.append(x * number)
+            elif kind == "integer":
+                values.append(integer - x)
+            else:
+                values.append(getattr(torch, kind)(x))
+        return [values[3 + k] for k in kept]
+
+    return run
+
+
+def inputs(seed, shape, dtype, requires_grad):
+    generator = np.random.default_rng(seed)
+    arrays = [generator.normal(size=shape).astype(dtype) for _ in range(3)]
+    if arrays[0].size > 4:
+        arrays[0].flat[:4] = [np.nan, -0.0, np.inf, 0.0]
+    out = [torch.tensor(a) for a in arrays]
+    out[2] = out[2].t().contiguous().t() if len(shape) == 2 else out[2]
+    return [t.requires_grad_(requires_grad) for t in out]
+
+
+@needs_extension
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1,), (7,), (128,), (129,), (3, 50), (2, 3, 200)])
+def test_elementwise_functions_give_numpys_bits(shape, dtype, monkeypatch):
+    monkeypatch.setattr(flush, "host_only", True)
+    made = itertools.count()
+    function = elements._function
+
+    def counted(*args):
+        found = function(*args)
+        if found is not None:
+            next(made)
+        return found
+
+    for seed in range(12):
+        results = []
+        for native in (NATIVE, None):
+            monkeypatch.setattr(elements, "NATIVE", native)
+            monkeypatch.setattr(elements, "_function", counted)
+            flush.flush()
+            tensors = inputs(seed, shape, dtype, seed % 2 == 1)
+            run = random_program(seed, dtype)
+            found = run(tensors)
+            if seed % 2:
+                torch.autograd.backward(found, [torch.ones_like(t) for t in found])
+                found += [t.grad for t in tensors if t.grad is not None]
+            results.append([t.detach().numpy().copy() for t in found])
+            # A plan is kept with the tree: the other way must make its own.
+            for node in list(import_module("torchlike._src.engine.record").ROOT.children.values()):
+                forget_plans(node)
+        for a, b in zip(*results, strict=True):
+            np.testing.assert_array_equal(a, b)
+            assert a.tobytes() == b.tobytes() or np.isnan(a).any()
+    assert next(made) > 0
+
+
+def forget_plans(node):
+    stack = [node]
+    while stack:
+        n = stack.pop()
+        n.plan = None
+        stack.extend(n.children.values())
+
+
+@needs_extension
+def test_elements_refuses_what_it_cannot_run():
+    def make(code=(0, 1, 0, 0), **changed):
+        given = {
+            "code": np.array(code, np.uint16).tobytes(), "inputs": 1, "numbers": 0, "temps": 0, "places": (0,),
+            "total": 1, "size": 3, "item": 4, "empty": np.empty, "shape": (3,), "block": (1, 3),
+            "dtype": np.dtype(np.float32),
+        }  # fmt: skip
+        return NATIVE.Elements(**(given | changed))
+
+    three = np.arange(3, dtype=np.float32)
+    (out,) = make()(three)
+    assert out.tolist() == [0, 2, 4]
+    for wrong in ({"code": (9, 1, 0, 0)}, {"code": (0, 0, 0, 0)}, {"code": (0, 1, 5, 0)}, {"temps": 99}, {"item": 2},
+                  {"places": (1,)}, {"places": ()}, {"size": 0}):  # fmt: skip
+        with pytest.raises(ValueError):
+            make(**wrong)
+    for array in (np.arange(4, dtype=np.float32), np.arange(3, dtype=np.float64)):
+        with pytest.raises(TypeError):
+            make()(array)
+    with pytest.raises(TypeError):
+        make()(three, three)
