@@ -222,3 +222,63 @@ def test_elements_refuses_what_it_cannot_run():
             make()(array)
     with pytest.raises(TypeError):
         make()(three, three)
+
+
+@needs_extension
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("shifted", [False, True])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "dilation"),
+    [((2, 2), (2, 2), (1, 1)), ((3, 2), (1, 3), (1, 2)), ((1, 4), (2, 1), (1, 1)), ((2, 3), (3, 2), (4, 1))],
+)
+def test_max_pool(kernel, stride, dilation, shifted, relu, dtype):
+    generator = np.random.default_rng(0)
+    wide = generator.normal(size=(3, 11, 15)).astype(dtype)
+    wide[1, 4, 5], wide[2, 0, 0] = np.nan, -np.inf
+    for image in (wide, wide[:, :, :12], wide[:, ::2, 1:], wide[1:, 1:, 2:]):
+        shift = generator.normal(size=len(image)).astype(dtype) if shifted else None
+        spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+        windows = np.lib.stride_tricks.sliding_window_view(image, spans, (1, 2))
+        windows = windows[:, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
+        expected = windows.max((3, 4))
+        if shifted:
+            expected = expected + shift[:, None, None]
+        if relu:
+            expected = np.maximum(expected, 0)
+        out = np.empty(expected.shape, dtype)
+        NATIVE.max_pool(image, out, shift, relu, kernel, stride, dilation)
+        np.testing.assert_array_equal(out, expected)
+
+
+@needs_extension
+def test_max_pool_refuses_what_does_not_fit():
+    image, settings = np.zeros((2, 4, 4), np.float32), ((2, 2), (2, 2), (1, 1))
+    good = np.zeros((2, 2, 2), np.float32)
+    NATIVE.max_pool(image, good, None, False, *settings)
+    for a, out, shift in (
+        (image, np.zeros((2, 3, 2), np.float32), None),
+        (image, np.zeros((3, 2, 2), np.float32), None),
+        (image, np.zeros((2, 2, 2), np.float64), None),
+        (image, good, np.zeros(3, np.float32)),
+        (image, good, np.zeros(2, np.float64)),
+        (image[0], good, None),
+        (image.transpose(0, 2, 1), good, None),
+        (image.astype(np.int32), good, None),
+    ):
+        with pytest.raises(ValueError):
+            NATIVE.max_pool(a, out, shift, False, *settings)
+
+
+@needs_extension
+def test_static_arguments():
+    from torchlike._src.ops.declare import StaticFloat
+    from torchlike._src.tensor.publish import _static_argument
+
+    values = (None, True, 3, 2**70, "sum", torch.float32, (1, 2), (), (1, True), [1, 2.5], 0.5, -0.0, 0.0, np.int64(3),
+              np.float32(0.5), torch.Size([2, 3]), float("inf"), ((1, 2), None))  # fmt: skip
+    for value in values:
+        mine, plain = NATIVE.static_argument(value), _static_argument(value)
+        assert (type(mine), repr(mine)) == (type(plain), repr(plain)), value
+    assert NATIVE.static_argument(0.5) is NATIVE.static_argument(0.5)
+    assert type(NATIVE.static_argument(float("nan"))) is StaticFloat

@@ -79,6 +79,10 @@ HIDDEN int record_values(Operation *, PyObject *const *given, Py_ssize_t count);
 HIDDEN PyObject *new_tensor(PyObject *value);
 
 HIDDEN PyObject *apply(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
+HIDDEN PyObject *configure_arguments(PyObject *, PyObject *);
+HIDDEN PyObject *static_argument(PyObject *, PyObject *);
+HIDDEN PyObject *max_pool(PyObject *, PyObject *);
+HIDDEN PyObject *quick_attributes(PyObject *, PyObject *);
 HIDDEN PyObject *walk(PyObject *, PyObject *const *, Py_ssize_t);
 
 #endif

@@ -508,6 +508,14 @@ static PyMethodDef methods[] = {
     {"walk", (PyCFunction)(void (*)(void))walk, METH_FASTCALL,
      PyDoc_STR("walk(edges, gradients, keep, cross, bound): a backward pass that only accumulates into leaves; False, and "
                "nothing is done, if it is not of plain operators.")},
+    {"configure_arguments", configure_arguments, METH_VARARGS,
+     PyDoc_STR("configure_arguments(static_argument, StaticFloat, dtype).")},
+    {"static_argument", static_argument, METH_O, PyDoc_STR("As torchlike._src.tensor.publish.static_argument.")},
+    {"max_pool", max_pool, METH_VARARGS,
+     PyDoc_STR("max_pool(image, out, shift or None, relu, kernel, stride, dilation): max pooling of one image.")},
+    {"quick_attributes", quick_attributes, METH_O,
+     PyDoc_STR("quick_attributes(class): instances of this Module class, whose `__getattr__` is Module's, find what is in "
+               "their tables without it.")},
     {"refcounts", refcounts, METH_O, PyDoc_STR("refcounts(list): the items' reference counts.")},
     {"referenced", referenced, METH_O, PyDoc_STR("referenced(list): where the items are that others refer to, too.")},
     {NULL, NULL, 0, NULL},

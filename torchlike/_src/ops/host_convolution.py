@@ -7,11 +7,13 @@ Unlike the other host rules these sum in an order of their own: results may diff
 bits."""
 
 import math
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from torchlike._src.core.native import NATIVE
 from torchlike._src.ops.convolution import config, conv_sizes
 from torchlike._src.ops.host_rules import HostFunction, blocked, declared, floating, of
 from torchlike._src.ops.host_rules import host_function as host_function  # with the rules of this file
@@ -23,6 +25,8 @@ _chains: dict[str, Chain] = {}
 
 LONG_ROW = 8
 """Output columns from which rows are computed with their padding: longer runs to copy, some results too many."""
+KEPT = 1 << 16
+"""Elements of a padded image up to which its memory is kept for the next run: its border stays zero."""
 MAX_WINDOW = 16
 """Elements of a window in one dim up to which it is combined slice by slice."""
 
@@ -77,6 +81,7 @@ def _product(kernel: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray] | No
     length = math.prod(padded) + ((kernel_size[-1] - 1) * c.dilation[-1] if rows else 0)
     inside = sum(low * s for (low, _), s in zip(c.pads, stride, strict=True)) * item
     inner = (length * item, *(s * item for s in stride))
+    inner = (0, *inner) if x.ndim == n + 2 else inner
     taps = [d * s * item for d, s in zip(c.dilation, stride, strict=True)]
     if rows:  # each row with its padding: (C, *kernel, all but the last out, padded width)
         computed = (*out[:-1], padded[-1])
@@ -88,18 +93,57 @@ def _product(kernel: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray] | No
         strides = (length * item, *taps, *(a * s * item for a, s in zip(c.stride, stride, strict=True)))
     flat = (channels * math.prod(kernel_size), math.prod(computed))
     dot = blocked(kernel, outs, *flat)
-    image = (channels, *sizes)
+    image = x.shape
     plain = not rows and not any(map(any, c.pads))
+    result = (outs, *computed)
+    wanted = (..., slice(out[-1]))
+    idle: list = []
+    kept = channels * length <= KEPT
+
+    def padded_image() -> tuple[np.ndarray, np.ndarray]:
+        """(its inside, its patches)"""
+        memory = np.zeros((channels, length), dtype)
+        return np.ndarray(image, dtype, memory, inside, inner), np.ndarray(shape, dtype, memory, 0, strides)
 
     def run(x: np.ndarray, w: np.ndarray) -> np.ndarray:
         if plain:
-            memory = np.ascontiguousarray(x)
+            columns = np.ndarray(shape, dtype, np.ascontiguousarray(x), 0, strides).reshape(flat)
         else:
-            memory = np.zeros((channels, length), dtype)
-            np.ndarray(image, dtype, memory, inside, inner)[...] = x.reshape(image)
-        columns = np.ndarray(shape, dtype, memory, 0, strides).reshape(flat)
-        y = dot(w, columns).reshape(outs, *computed)
-        return y[..., : out[-1]] if rows else y
+            try:
+                memory = idle.pop()
+            except IndexError:  # the first run; another thread's, in direct mode; one that an interrupt ended
+                memory = padded_image()
+            memory[0][...] = x
+            columns = memory[1].reshape(flat)
+            if kept:
+                idle.append(memory)
+        y = dot(w, columns).reshape(result)
+        return y[wanted] if rows else y
+
+    return run
+
+
+def of_the_same(function: Callable) -> Callable:
+    """`function` of some arrays, computed again only if one of them is another array than last time: what depends on
+    parameters alone. It keeps none of them alive."""
+    last: tuple = ((), None)
+
+    def forget(_: Any) -> None:
+        nonlocal last
+        last = ((), None)
+
+    def run(*arrays: np.ndarray) -> Any:
+        nonlocal last
+        refs, found = last
+        if refs:
+            for ref, array in zip(refs, arrays, strict=True):
+                if ref() is not array:
+                    break
+            else:
+                return found
+        found = function(*arrays)
+        last = (tuple([weakref.ref(a, forget) for a in arrays]), found)
+        return found
 
     return run
 
@@ -132,6 +176,7 @@ def _conv_chain(kernels: Sequence[Any]) -> tuple[int, HostFunction] | None:
     if rest and rest[0].op.name == "_max_pool" and len(rest[0].static[0]) == n:
         pool = _maximum(rest[0])
     used = 1 + (norm is not None) + relu + (pool is not None)
+    whole = _native_maximum(kernels[used - 1]) if pool is not None else None
     product = _product(conv) if used > 1 else None
     if product is None:
         return None
@@ -142,7 +187,8 @@ def _conv_chain(kernels: Sequence[Any]) -> tuple[int, HostFunction] | None:
     weighted, shifted = given.get("weight") is not None, given.get("bias") is not None
     eps, one, zero = np.array(given.get("eps", 0), dtype), np.ones((), dtype), np.zeros((), dtype)
 
-    def run(x: np.ndarray, w: np.ndarray, *others: np.ndarray) -> Sequence[np.ndarray]:
+    def parameters(w: np.ndarray, *others: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """(the weight as (O, C * taps), what is added to each channel), with the normalisation in them."""
         w = w.reshape(outs, -1)
         shift = others[0] if biased else None
         if norm is not None:
@@ -152,11 +198,16 @@ def _conv_chain(kernels: Sequence[Any]) -> tuple[int, HostFunction] | None:
             shift = (-mean if shift is None else shift - mean) * scale
             if shifted:
                 shift = shift + affine[-1]
+        return w, None if shift is None else shift.reshape(per_channel)
+
+    settled = parameters if norm is None else of_the_same(parameters)
+
+    def run(x: np.ndarray, *others: np.ndarray) -> Sequence[np.ndarray]:
+        w, shift = settled(*others)
         y = product(x, w)
         if pool is not None:
             y = pool(y)
         if shift is not None:
-            shift = shift.reshape(per_channel)
             y = y + shift if y.base is not None else np.add(y, shift, out=y)
         if relu:
             y = np.maximum(y, zero, out=y)
@@ -168,22 +219,40 @@ def _conv_chain(kernels: Sequence[Any]) -> tuple[int, HostFunction] | None:
 # -- pooling -----------------------------------------------------------------------------------------------------------
 
 
-def _combine(a: np.ndarray, dim: int, parts: Sequence[slice], ufunc: Any) -> np.ndarray:
-    """The windows of one dim, combined."""
-    if len(parts) == 1:
-        return a[(*(slice(None),) * dim, parts[0])]
-    first, second, *rest = parts
-    size = a.shape[dim]
-    shape = None
-    if dim == a.ndim - 1 and first.step == len(parts) and second.start == 1 and a.flags.c_contiguous:
-        if parts[-1].stop == size:  # windows side by side: one loop over all rows
-            shape, a, dim = (*a.shape[:-1], size // len(parts)), a.reshape(-1), 0
-            first, second, *rest = [slice(p.start, None, p.step) for p in parts]
-    before = (slice(None),) * dim
-    out = ufunc(a[(*before, first)], a[(*before, second)])
-    for part in rest:
-        ufunc(out, a[(*before, part)], out=out)
-    return out if shape is None else out.reshape(shape)
+def _combiner(size: int, after: int, parts: Sequence[slice], ufunc: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """What combines the windows of one dim, of this size and with so many dims after it."""
+    places = [(..., part, *(slice(None),) * after) for part in parts]
+    first, *rest = places
+    if not rest:
+        return lambda a: a[first]
+    second, *rest = rest
+    count = len(parts)
+    # Windows side by side: one loop over all rows.
+    side_by_side = not after and parts[0].step == count and parts[1].start == 1 and parts[-1].stop == size
+    flat_first, flat_second, *flat_rest = [slice(p.start, None, p.step) for p in parts]
+
+    def run(a: np.ndarray) -> np.ndarray:
+        if side_by_side and a.flags.c_contiguous:
+            shape = (*a.shape[:-1], size // count)
+            a = a.reshape(-1)
+            out = ufunc(a[flat_first], a[flat_second])
+            for part in flat_rest:
+                ufunc(out, a[part], out=out)
+            return out.reshape(shape)
+        out = ufunc(a[first], a[second])
+        for place in rest:
+            ufunc(out, a[place], out=out)
+        return out
+
+    return run
+
+
+def _combiners(parts: Sequence[Sequence[slice]], sizes: Sequence[int], ufunc: Any) -> list[Callable]:
+    """One for each of the last dims, which have these sizes."""
+    return [
+        _combiner(size, len(sizes) - 1 - k, slices, ufunc)
+        for k, (size, slices) in enumerate(zip(sizes, parts, strict=True))
+    ]
 
 
 def _parts(kernel: int, stride: int, dilation: int, out: int) -> list[slice]:
@@ -221,15 +290,35 @@ def _maximum(kernel: Any) -> Callable[[np.ndarray], np.ndarray] | None:
     padded = tuple(size + low + high for size, (low, high) in zip(sizes, pads, strict=True))
     inside: tuple = (..., *[slice(low, low + size) for size, (low, _) in zip(sizes, pads, strict=True)])
     grows = any(map(any, pads))
+    combiners = _combiners(parts, padded, np.maximum)
 
     def run(a: np.ndarray) -> np.ndarray:
-        lead = a.ndim - n
         if grows:
-            image, a = a, np.full((*a.shape[:lead], *padded), lowest)
+            image, a = a, np.full((*a.shape[: a.ndim - n], *padded), lowest)
             a[inside] = image
-        for k, slices in enumerate(parts):
-            a = _combine(a, lead + k, slices, np.maximum)
+        for combine in combiners:
+            a = combine(a)
         return a
+
+    return run
+
+
+def _native_maximum(kernel: Any) -> Callable[[np.ndarray, np.ndarray | None, bool], np.ndarray] | None:
+    """Max pooling in two dims, a number added per channel and ReLU, by the C extension: (C, H, W) -> (C, H', W')."""
+    parts, pads = _windows(kernel) or ((), ())
+    if NATIVE is None or len(parts) != 2 or any(map(any, pads)):
+        return None
+    first = [p[0] for p in parts]
+    outs = tuple([(s.stop - s.start - 1) // s.step + 1 for s in first])
+    kernel_size, stride = tuple(map(len, parts)), tuple([s.step for s in first])
+    dilation = tuple([p[1].start if len(p) > 1 else 1 for p in parts])
+
+    dtype, pool = kernel.specs[0].dtype.np, NATIVE.max_pool
+
+    def run(a: np.ndarray, shift: np.ndarray | None, relu: bool) -> np.ndarray:
+        out = np.empty((len(a), *outs), dtype)
+        pool(a, out, shift if shift is None else np.ascontiguousarray(shift), relu, kernel_size, stride, dilation)
+        return out
 
     return run
 
@@ -248,13 +337,13 @@ def _avg_pool(kernel: Any) -> HostFunction | None:
     if found is None or any(map(any, found[1])) or given["ceil_mode"]:
         return None
     parts = found[0]
-    lead = kernel.specs[0].ndim - len(parts)
+    combiners = _combiners(parts, kernel.specs[0].shape[-len(parts) :], np.add)
     divisor = given.get("divisor_override") or math.prod(map(len, parts))
     divisor = kernel.specs[0].dtype.np.type(divisor)
 
     def run(a: np.ndarray) -> Sequence[np.ndarray]:
-        for k, slices in enumerate(parts):
-            a = _combine(a, lead + k, slices, np.add)
+        for combine in combiners:
+            a = combine(a)
         return (a / divisor,)
 
     return run

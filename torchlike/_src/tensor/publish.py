@@ -82,8 +82,7 @@ def python_number(value: Any) -> Any:
     return None
 
 
-def static_argument(value: Any) -> Any:
-    """A static argument in hashable form: lists as tuples, integers as int."""
+def _static_argument(value: Any) -> Any:
     kind = type(value)
     if kind is int or kind is bool or value is None or kind is str or kind is DType:
         return value
@@ -104,6 +103,12 @@ def static_argument(value: Any) -> Any:
     if isinstance(value, (float, np.floating)):
         return StaticFloat(value)
     return value
+
+
+static_argument: Callable[[Any], Any] = _static_argument if NATIVE is None else NATIVE.static_argument
+"""A static argument in hashable form: lists as tuples, integers as int."""
+if NATIVE is not None:
+    NATIVE.configure_arguments(_static_argument, StaticFloat, DType)
 
 
 def tensor_list(value: Any, name: str, parameter: str, position: int) -> list:
