@@ -124,9 +124,10 @@ def _function(steps: list[tuple], codes: list, outside: set[int]) -> tuple | Non
         return None
     kernel = last.kernel
     a = codes[0][0]
+    code_bytes, at = np.array(words, np.uint16).tobytes(), tuple([k - first for k in wanted])
     function = NATIVE.Elements(
-        np.array(words, np.uint16).tobytes(), len(inputs), len(numbers), count, tuple([k - first for k in wanted]), total,
-        a.numel, a.dtype.np.itemsize, np.empty, a.shape, (len(wanted), *a.shape), a.dtype.np,
+        code_bytes, len(inputs), len(numbers), count, at, total, a.numel, a.dtype.np.itemsize, np.empty, a.shape,
+        (len(wanted), *a.shape), a.dtype.np,
     )  # fmt: skip
     return (_Range(first, kernel), function, (*inputs, *numbers), total, [Elementwise(words, begin, wanted, a.numel)])
 

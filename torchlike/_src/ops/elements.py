@@ -1,6 +1,7 @@
 """Which kernels are a few roundings per element, and which: the host tier computes those in a row by one C function.
 
-A kernel qualifies if its arrays all have one shape and one dtype, float32 or float64, and its other operands are numbers."""
+A kernel qualifies if its arrays all have one shape and one dtype, float32 or float64, and its other operands are
+numbers."""
 
 from typing import Any
 
