@@ -227,3 +227,11 @@ def test_the_environment_prints_it_at_exit(value: str, printed: bool):
         [sys.executable, "-c", textwrap.dedent(code)], env=env, capture_output=True, text=True, timeout=120, check=True
     )
     assert ("torchlike: " in done.stderr and "program 1" in done.stderr and "<string>:5" in done.stderr) is printed
+
+
+def test_it_says_which_recorder_is_in_use() -> None:
+    from torchlike._src.core.native import NATIVE
+
+    said = re.search(r"operations are recorded in (C|Python)\b", torch.report())
+    assert said is not None
+    assert said[1] == ("Python" if NATIVE is None else "C")

@@ -11,15 +11,19 @@ ABI = 1
 """Raised with every change of what the C code expects of the Python classes, or Python code of it."""
 
 
-def load() -> Any:
-    """The extension module, or None."""
-    if os.environ.get("TORCHLIKE_NATIVE", "1") in ("", "0") or sysconfig.get_config_var("Py_GIL_DISABLED"):
-        return None
+def load() -> tuple[Any, str]:
+    """(the extension module or None, in words which it is)."""
+    if os.environ.get("TORCHLIKE_NATIVE", "1") in ("", "0"):
+        return None, "Python, by TORCHLIKE_NATIVE"
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return None, "Python, because this interpreter has no global lock"
     try:
         import _torchlike_native as native
     except ImportError:
-        return None
-    return native if native.ABI == ABI else None
+        return None, "Python: the C extension was not built (no compiler when torchlike was installed?)"
+    if native.ABI != ABI:
+        return None, "Python: the C extension is another version's (install torchlike again)"
+    return native, "C"
 
 
-NATIVE = load()
+NATIVE, RECORDER = load()

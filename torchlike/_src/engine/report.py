@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from torchlike._src.core.aval import Aval
+from torchlike._src.core.native import RECORDER
 from torchlike._src.engine import stats
 
 PROGRAMS: list[dict[str, Any]] = []
@@ -173,7 +174,8 @@ def text() -> str:
             c["flushes"],
             c["launches"],
             c["host_runs"],
-        )
+        ),
+        f"  operations are recorded in {RECORDER}",
     ]
     for k, p in enumerate(PROGRAMS, 1):
         how = f"loaded from disk in {p['seconds']:.2f} s" if p["from_disk"] else f"compiled in {p['seconds']:.2f} s"
