@@ -165,6 +165,64 @@ def case_attributes_change_kind(torch: Any) -> Any:
 
 
 @case
+def case_attribute_lookup(torch: Any) -> Any:
+    nn = torch.nn
+
+    class Plain(nn.Linear):
+        pass
+
+    class Own(nn.Linear):
+        def __getattr__(self, name: str) -> Any:
+            try:
+                return super().__getattr__(name)
+            except AttributeError:
+                if name == "other":
+                    return "own"
+                raise
+
+    class Property(nn.Module):
+        @property
+        def value(self) -> Any:
+            raise AttributeError("the property's")
+
+        @property
+        def weight(self) -> Any:
+            return 3
+
+    class Changing(nn.Module):
+        pass
+
+    class Every(nn.Module):
+        def __getattribute__(self, name: str) -> Any:
+            return "every" if name == "weight" else super().__getattribute__(name)
+
+    plain, own, prop, changing = Plain(2, 1), Own(2, 1), Property(), Changing()
+    found = [own.other, own.weight is own._parameters["weight"], prop.weight, attempt(lambda: prop.value)]
+    found += [attempt(lambda: plain.other), attempt(lambda: nn.Module.__new__(Plain).weight), Every().weight]
+    prop._parameters["weight"] = plain.weight
+    found.append(prop.weight)
+    plain.__dict__["weight"] = 5
+    found.append(plain.weight)
+    del plain.__dict__["weight"]
+    plain._buffers["weight"] = 6
+    found.append(plain.weight is plain._parameters["weight"])
+    del plain._parameters["weight"]
+    found.append(plain.weight)
+    plain._modules["inner"] = own
+    found.append(plain.inner is own)
+    plain._parameters = {"bias": 7}
+    found.append(plain.bias)
+    changing.inner = own
+    Changing.__getattr__ = lambda self, name: f"changed {name}"
+    found.append(changing.inner)
+    del Changing.__getattr__
+    found.append(changing.inner is own)
+    Changing.inner = 8
+    found.append(changing.inner)
+    return found
+
+
+@case
 def case_state_dict(torch: Any) -> Any:
     _, Net = make(torch)
     n = Net()

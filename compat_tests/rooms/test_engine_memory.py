@@ -137,6 +137,27 @@ def step_program(node: Any = None) -> Any:
     return best
 
 
+def test_new_data_of_a_results_shape_is_not_copied_to_be_consumed():
+    model, data = mlp(hidden=300), batch()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+    def step():
+        optimizer.zero_grad()
+        out = model(data[0])
+        loss = nn.functional.mse_loss(out + torch.randn_like(out), data[1])  # dead, of the shape of `out`
+        loss.backward()
+        optimizer.step()
+        return out, loss.item()
+
+    for _ in range(5):
+        step()
+    before = torch.stats()
+    kept = [step() for _ in range(4)]
+    after = torch.stats()
+    assert after["launches"] - before["launches"] == len(kept) and after["compiles"] == before["compiles"]
+    assert after["copies"] == before["copies"]
+
+
 @pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW"])
 def test_a_step_consumes_old_parameters_and_state(kind: str):
     model, data = mlp(hidden=37), batch()

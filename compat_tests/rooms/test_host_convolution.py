@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -107,6 +108,7 @@ def test_near_the_generated_functions(name: str, monkeypatch: pytest.MonkeyPatch
         return found
 
     monkeypatch.setattr(cold, "joined", note)
+    monkeypatch.setattr(cold, "_one_by_one", lambda *_: None)
     call, expected = CALLS[name]
     result = call()
     steps.clear()
@@ -123,6 +125,53 @@ def test_near_the_generated_functions(name: str, monkeypatch: pytest.MonkeyPatch
         for a, b in zip(got, wanted[: len(got)], strict=True):
             assert a.shape == b.shape and a.dtype == b.dtype
             np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+
+
+def test_parameters_that_change_are_seen():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU()).eval()
+    conv, normal, _ = model
+    memory = normal.running_mean.numpy()
+
+    def written():
+        conv.weight.mul_(2)
+
+    def loaded():
+        model.load_state_dict({k: v + 1 for k, v in model.state_dict().items()})
+
+    def assigned():
+        normal.bias = nn.Parameter(rand(4))
+
+    def in_numpy():
+        memory[...] = 3
+
+    def data():
+        normal.weight.data = rand(4)
+
+    def nothing():
+        pass
+
+    with torch.no_grad():
+        for change in (nothing, nothing, written, loaded, assigned, in_numpy, nothing, data, nothing):
+            change()
+            got = model(IMAGE).numpy()
+            x = F.conv2d(IMAGE.double(), conv.weight.double(), conv.bias.double(), padding=1)
+            settings = [p.double() for p in (normal.running_mean, normal.running_var, normal.weight, normal.bias)]
+            wanted = F.batch_norm(x, *settings, eps=normal.eps).relu()
+            np.testing.assert_allclose(got, wanted.numpy(), rtol=2e-5, atol=2e-5, err_msg=change.__name__)
+
+
+def test_a_dead_model_leaves_nothing_behind():
+    x = rand(1, 3, 8, 9)
+
+    def run():
+        model = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU()).eval()
+        with torch.no_grad():
+            for _ in range(2):
+                model(x).numpy()
+        return weakref.ref(model[0].weight._s.value.array)
+
+    assert run()() is None
 
 
 def test_nan_reaches_the_pooled_result():

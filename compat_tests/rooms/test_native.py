@@ -12,6 +12,7 @@ import pytest
 import torchlike as torch
 from torchlike._src.core.native import ABI, NATIVE
 from torchlike._src.engine.values import UNREFERENCED
+from torchlike._src.random.box_muller import normals_numpy
 
 elements = import_module("torchlike._src.engine.elements")
 flush = import_module("torchlike._src.engine.flush")
@@ -54,6 +55,41 @@ def test_no_reference_is_kept_or_lost():
     more_blocks, more_constants = rounds(1000)
     assert more_blocks - blocks < 3000  # the marks of 1000 cuts, kept for walks, are a block each
     assert max(abs(a - b) for a, b in zip(constants, more_constants, strict=True)) < 500
+
+
+@needs_extension
+def test_an_operation_of_many_operands_keeps_and_loses_nothing():
+    torch.manual_seed(0)
+    parameters = [torch.randn(3, requires_grad=True) for _ in range(20)]
+    optimizer = torch.optim.Adam(parameters, lr=0.01)
+
+    def rounds(count):
+        for _ in range(count):
+            optimizer.zero_grad()
+            loss = sum([(p * p).sum() for p in parameters])
+            loss.backward()
+            optimizer.step()
+        gc.collect()
+        return sys.getallocatedblocks()
+
+    rounds(20)
+    blocks = rounds(20)
+    assert rounds(100) - blocks < 1000
+
+
+@needs_extension
+@pytest.mark.parametrize("mean, std", [(0.0, 1.0), (0.37, 1.618), (0.0, 0.02), (-2.0, 0.0)])
+def test_normals_are_those_of_numpy(mean, std):
+    words = np.arange(-(1 << 12), 1 << 18, dtype=np.int64) * 10368891 & 0xFFFFFFFF  # spread over all 24-bit numbers
+    words = words.astype(np.uint32)
+    out = np.empty(words.size, np.float32)
+    if not NATIVE.normals(words, out, mean, std):
+        pytest.skip("this processor has no fused multiply-add")
+    assert out.tobytes() == normals_numpy(words, mean, std).tobytes()
+    with pytest.raises(ValueError, match="blocks of 16"):
+        NATIVE.normals(words[:8], out[:8], mean, std)
+    with pytest.raises(ValueError, match="equally many"):
+        NATIVE.normals(words[:32], out[:16], mean, std)
 
 
 def test_counting_references():

@@ -1,6 +1,7 @@
 """Optimizers and the engine: one program per step, nothing compiled for a new learning rate, optax."""
 
 import copy
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,14 @@ import pytest
 
 import torchlike as torch
 from compat_tests.harness import tensor
+from torchlike._src.core.tracing import trace
+from torchlike._src.engine import cold
+from torchlike._src.engine.host import compile_host
 from torchlike.interop.optax import OptaxOptimizer
+from torchlike.optim._kernel import StepOp
+from torchlike.optim.lbfgs import DIRECTION
+
+KERNELS = sys.modules["torchlike._src.engine.record"].KERNELS
 
 SHAPES = [(40, 30), (30,), (4, 20, 6), (300,)]
 SETTINGS = [
@@ -29,6 +37,17 @@ SETTINGS = [
 ]
 
 
+WRITTEN_OUT = [
+    ("SGD", {}),
+    ("SGD", {"momentum": 0.9, "dampening": 0.1, "weight_decay": 0.1}),
+    ("SGD", {"momentum": 0.9, "nesterov": True, "maximize": True}),
+    ("Adam", {}),
+    ("Adam", {"amsgrad": True, "weight_decay": 0.1, "maximize": True}),
+    ("Adam", {"betas": (0.4, 0.9), "lr": torch.tensor(0.1)}),
+    ("AdamW", {"amsgrad": True}),
+]
+
+
 def steps(optimizer, params, count=8):
     for i in range(count):
         for k, p in enumerate(params):
@@ -36,6 +55,59 @@ def steps(optimizer, params, count=8):
         optimizer.step()
         for group in optimizer.param_groups:
             group["lr"] *= 0.9
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name, options", WRITTEN_OUT)
+def test_written_out_steps_equal_generated_ones(name, options, dtype):
+    KERNELS.clear()
+    params = [tensor(torch, s, dtype, seed=k, requires_grad=True) for k, s in enumerate([*SHAPES, (150, 160), ()])]
+    optimizer = getattr(torch.optim, name)(params, **({"lr": 0.1} | options))
+    params[0].grad = torch.ones_like(params[0])  # the first has one step more than the others
+    optimizer.step()
+    steps(optimizer, params, 2)
+    kernels = [k for k in KERNELS.values() if isinstance(k.op, StepOp)]
+    assert kernels
+    random = np.random.default_rng(0)
+    for kernel in kernels:
+        function = kernel.op.host_function(kernel)
+        generated = compile_host(trace(kernel, [cold.struct(s) for s in kernel.specs]))
+        for number in (0.3, 0.7):
+            operands = [
+                np.array(number) if s == "f" else np.asarray(np.abs(random.standard_normal(s.shape)), s.dtype.np)
+                for s in kernel.specs
+            ]
+            for x, y, aval in zip(function(*operands), generated(*operands), kernel.outs, strict=True):
+                assert type(x) is np.ndarray
+                assert x.dtype == y.dtype == aval.dtype.np and x.shape == y.shape == aval.shape
+                assert np.array_equal(x, y, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_lbfgs_directions_are_near_generated_ones(dtype):
+    KERNELS.clear()
+    p = tensor(torch, (7,), dtype, requires_grad=True)
+    optimizer = torch.optim.LBFGS([p], lr=0.1, max_iter=5)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (p**4 + p * p.flip(0)).sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    random = np.random.default_rng(0)
+    kernels = [k for k in KERNELS.values() if k.op is DIRECTION]
+    assert len(kernels) >= 3
+    for kernel in kernels:
+        operands = [
+            np.array(0.5) if s == "f" else np.asarray(random.standard_normal(s.shape), s.dtype.np) for s in kernel.specs
+        ]
+        generated = compile_host(trace(kernel, [cold.struct(s) for s in kernel.specs]))
+        found = DIRECTION.host_function(kernel)(*operands)
+        for x, y, aval in zip(found, generated(*operands), kernel.outs, strict=True):
+            assert x.dtype == y.dtype == aval.dtype.np and x.shape == y.shape == aval.shape
+            np.testing.assert_allclose(x, y, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name, options", SETTINGS)

@@ -136,10 +136,14 @@ class StepOp(RawOp):
     Results: sets of scalars, params, tensors, (unscaled grads): each like the operand that it replaces.
     static: (numbers, params, scalars per set, tensors per param, which set belongs to each param, scaling, flags)."""
 
-    def __init__(self, update: Callable, name: str, *, pairs: bool = True, elementwise: bool = True) -> None:
+    def __init__(
+        self, update: Callable, name: str, *, pairs: bool = True, elementwise: bool = True, written_out: bool = False
+    ) -> None:
         """pairs: complex arrays reach `update` as real ones with a last dim of two. elementwise: each element of a
-        parameter is updated from its own gradient and state, so that small parameters may be updated as one array."""
+        parameter is updated from its own gradient and state, so that small parameters may be updated as one array.
+        written_out: `update` is there in NumPy, too, for the host tier."""
         super().__init__(update, name)
+        self.written_out = written_out
         self.pairs = pairs
         self.elementwise = elementwise
 
@@ -156,6 +160,14 @@ class StepOp(RawOp):
         _, b, c, d, e = self._positions(static)
         grads = specs[d:e] if static[5][0] else ()
         return (*specs[b:c], *specs[c:d], *specs[e:], *grads)
+
+    def host_function(self, kernel: Any) -> Callable | None:
+        if not self.written_out:
+            return None
+        # Loaded with the host tier, when a first trace needs it.
+        from torchlike.optim._host import step_function
+
+        return step_function(self, kernel)
 
     def replaces(self, static: tuple) -> tuple[int, ...]:
         """The operand that each result takes the place of."""

@@ -67,7 +67,7 @@ class Adam(KernelOptimizer):
 
     ValueError: values out of range."""
 
-    _op = StepOp(update, "adam")
+    _op = StepOp(update, "adam", written_out=True)
     _sparse_error = "Adam does not support sparse gradients, please consider SparseAdam instead"
     _no_foreach_tensor_lr = True
     _group_defaults = {

@@ -4,7 +4,7 @@ Scalars that decide where to go (losses, directional derivatives, step lengths) 
 parameters' dtype, in which mixed arithmetic with Python floats rounds as PyTorch's 0-d tensors do. Vectors stay
 pending."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from torchlike._src.engine import Value, record
-from torchlike._src.ops.declare import RawOp
+from torchlike._src.ops.declare import RawOp, infer_by_tracing
+from torchlike._src.ops.host_rules import floating, note_work
 from torchlike._src.tensor.call import write
 from torchlike._src.tensor.namespace import torch
 from torchlike._src.tensor.tensor import Tensor, TensorBase, wrap
@@ -72,6 +73,37 @@ def _direction(g: Any, scale: Any, *history: Any, count: int) -> tuple:
 FLATTEN = RawOp(_flatten, "lbfgs_flatten")
 MOVE = RawOp(_move, "lbfgs_move")
 DIRECTION = RawOp(_direction, "lbfgs_direction")
+
+
+def _direction_avals(static: tuple, specs: tuple) -> tuple:
+    if any(s is not specs[0].with_shape(s.shape) for k, s in enumerate(specs) if k != 1):
+        return infer_by_tracing(DIRECTION, static, specs)
+    return (specs[0], *[specs[0].with_shape(())] * dict(static)["count"])
+
+
+def _direction_on_host(kernel: Any) -> Callable | None:
+    """The recursion in NumPy: the history grows with every step, and each length would be traced anew."""
+    count, dtype = dict(kernel.static)["count"], floating(kernel.specs[0], *kernel.specs[2:])
+    if dtype is None:
+        return None
+    note_work(kernel, 9 * count, 12 * count * kernel.specs[0].numel)
+
+    def run(g: np.ndarray, scale: np.ndarray, *history: np.ndarray) -> Sequence[np.ndarray]:
+        y, s, ro = history[:count], history[count : 2 * count], [x.reshape(()) for x in history[2 * count :]]
+        q = np.negative(g)
+        alphas: list[Any] = [None] * count
+        for k in reversed(range(count)):
+            alphas[k] = np.asarray(np.dot(s[k], q) * ro[k])
+            q = q - alphas[k] * y[k]
+        q = q * scale.reshape(()).astype(dtype)
+        for k in range(count):
+            q = q + (alphas[k] - np.dot(y[k], q) * ro[k]) * s[k]
+        return [q, *alphas]
+
+    return run
+
+
+DIRECTION.infer, DIRECTION.host_function = _direction_avals, _direction_on_host  # type: ignore[method-assign]
 
 
 def _operand(x: Any) -> Any:

@@ -47,7 +47,7 @@ class SGD(KernelOptimizer):
 
     ValueError: a negative lr, momentum or weight_decay; nesterov without momentum or with dampening."""
 
-    _op = StepOp(update, "sgd", pairs=False)
+    _op = StepOp(update, "sgd", pairs=False, written_out=True)
     _scalars = ()
     _group_defaults = {"nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": False}
 

@@ -7,7 +7,7 @@ import os
 import sysconfig
 from typing import Any
 
-ABI = 1
+ABI = 2
 """Raised with every change of what the C code expects of the Python classes, or Python code of it."""
 
 

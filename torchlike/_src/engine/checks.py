@@ -18,6 +18,7 @@ import numpy as np
 import torchlike._src.engine.record as record
 
 FINE = int(np.iinfo(np.int64).min)
+FINE_BYTES = np.full(1, FINE, np.int64).tobytes()
 PENDING: list["Pending"] = []
 """Launched programs whose conditions have not been looked at."""
 
@@ -77,7 +78,7 @@ def collect(found: Sequence[Condition], get: Any) -> Any:
 
 def fine(found: Sequence[Condition]) -> bytes:
     """What `collect` gives, in memory, if nothing is wrong."""
-    return np.full(sum([c.codes.outs[0].numel for c in found]), FINE, np.int64).tobytes()
+    return FINE_BYTES * sum([c.codes.outs[0].numel for c in found])
 
 
 def error_of(kernel: Any, codes: np.ndarray) -> Exception | None:

@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Callable, Sequence
-from operator import itemgetter
 from typing import Any
 
 import jax
@@ -11,9 +10,10 @@ import numpy as np
 
 from torchlike._src.core.aval import Aval
 from torchlike._src.core.build_target import ONE_THREAD
+from torchlike._src.core.native import NATIVE
 from torchlike._src.core.tracing import trace
-from torchlike._src.engine import backend, checks, stats
-from torchlike._src.engine.elements import joined_elements
+from torchlike._src.engine import backend, blas, checks, stats
+from torchlike._src.engine.elements import FEWEST, joined_elements
 
 NUMBER_DTYPES = {"f": np.dtype(np.float64), "i": np.dtype(np.int64), "b": np.dtype(bool), "c": np.dtype(np.complex128)}
 _forked = False
@@ -24,75 +24,312 @@ def after_fork() -> None:
     _forked = True
 
 
+class Schedule:
+    """What one run for certain live results does, as lists side by side: an object for each operation is much work for
+    the garbage collector where every step is new.
+
+    Operation n computes `functions[n]` of the values at two places, `lefts[n]` and `rights[n]`; or of one, and -1; or
+    of a tuple of places, and None. Its result goes to `firsts[n]` or, if that is negative, to what `others[firsts[n]]`
+    says: (first result, number of results), or (condition, its codes if all is fine). `drops[n]`: the place, the tuple
+    of places or None that nothing needs after it."""
+
+    __slots__ = (
+        "bools", "drops", "firsts", "functions", "largest", "lefts", "others", "products", "rights", "seconds",
+        "threads",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.functions: list[Callable] = []
+        self.lefts: list = []
+        self.rights: list = []
+        self.firsts: list[int] = []
+        self.others: dict[int, tuple] = {}
+        self.drops: list = []
+        self.bools: set[int] = set()
+        """The integers that are bools."""
+        self.largest = 0
+        """Multiplications of the largest product."""
+        self.seconds = self.products = 0.0
+        self.threads = False
+        """See `cost`."""
+
+    def add(self, function: Callable, places: Sequence[int], first: int, drop: Sequence[int]) -> None:
+        self.functions.append(function)
+        count = len(places)
+        if count == 2:
+            left, right = places
+            self.lefts.append(left)
+            self.rights.append(right)
+        elif count == 1:
+            self.lefts.append(places[0])
+            self.rights.append(-1)
+        else:
+            self.lefts.append(tuple(places))
+            self.rights.append(None)
+        self.firsts.append(first)
+        self.drops.append(None if not drop else drop[0] if len(drop) == 1 else tuple(drop))
+
+    def other(self, what: tuple) -> int:
+        """The number in `firsts` that stands for this."""
+        number = -1 - len(self.others)
+        self.others[number] = what
+        return number
+
+    def reverse(self) -> None:
+        for column in (self.functions, self.lefts, self.rights, self.firsts, self.drops):
+            column.reverse()
+
+
 def run(
     plan: Any, live: tuple[int, ...], floats: list, ints: list, complexes: list, leaves: list
 ) -> tuple[list[np.ndarray], tuple[int, Exception] | None]:
     """(the live results, as NumPy arrays; the first result that there should not be and why, if a check failed)."""
     schedule = plan.host.get(live)
     if schedule is None:
-        if len(plan.host) > 4:
-            plan.host.clear()
-        schedule = plan.host[live] = _schedule(plan, live)
+        schedule = schedule_of(plan, live)
     stats.COUNTS["host_runs"] += 1
-    steps, bools, results = schedule
     # One list for everything that an operation may take: results, leaves, numbers.
     values: list[Any] = [None] * plan.node.values
     values += [a if type(a) is np.ndarray else np.asarray(a) for a in leaves]
     if floats:
         values += [np.array(x, np.float64) for x in floats]
     if ints:
-        values += [np.array(x, np.bool_ if k in bools else np.int64) for k, x in enumerate(ints)]
+        bools = schedule.bools
+        if bools:
+            values += [np.array(x, np.bool_ if k in bools else np.int64) for k, x in enumerate(ints)]
+        else:
+            values += [np.array(x, np.int64) for x in ints]
     if complexes:
         values += [np.array(x, np.complex128) for x in complexes]
+    if ONE_THREAD < schedule.largest <= FEW_MULTIPLICATIONS:
+        before = blas.one_thread()
+        try:
+            failed = _compute(plan, schedule, values)
+        finally:
+            blas.restore(before)
+    else:
+        failed = _compute(plan, schedule, values)
+    return [values[k] for k in live], failed
+
+
+FEW_MULTIPLICATIONS = 1 << 25
+"""In a matrix product of a millisecond: what second threads would save is less than what they may cost, see `blas`."""
+
+
+def _compute(plan: Any, schedule: Schedule, values: list) -> tuple[int, Exception] | None:
+    """Fill `values`; the first result that there should not be and why, if a check failed. HOT."""
     failed = None
+    others = schedule.others
+    columns = zip(schedule.functions, schedule.lefts, schedule.rights, schedule.firsts, schedule.drops, strict=True)
     with np.errstate(all="ignore"):
-        for function, take, first, count, drop, condition in steps:
-            outs = function(*take(values))
-            if count == 1:
+        for function, left, right, first, drop in columns:
+            if right is None:
+                outs = function(*[values[k] for k in left])
+            elif right < 0:
+                outs = function(values[left])
+            else:
+                outs = function(values[left], values[right])
+            if first >= 0:
                 values[first] = outs[0]
-            elif condition is None:
-                values[first : first + count] = outs
-            elif failed is None and outs[0].tobytes() != condition[1]:
-                failed = checks.failure(plan, [condition[0]], outs[0])
-            for k in drop:
-                values[k] = None
-    return [values[k] for k in results], failed
+            else:
+                what, more = others[first]
+                if type(what) is int:
+                    values[what : what + more] = outs
+                elif failed is None and outs[0].tobytes() != more:
+                    failed = checks.failure(plan, [what], outs[0])
+            if drop is not None:
+                if type(drop) is int:
+                    values[drop] = None
+                else:
+                    for k in drop:
+                        values[k] = None
+    return failed
 
 
-def _schedule(plan: Any, live: tuple[int, ...]) -> tuple[list, set[int], tuple[int, ...]]:
-    """((function, what it takes of the list of values, first result, number of results, what nothing needs after it,
-    (condition, its codes if all is fine) or None), ...), the integers that are bools, and the live results' places."""
+def schedule_of(plan: Any, live: tuple[int, ...]) -> Schedule:
+    """The schedule of these live results, kept with the plan."""
+    schedule = plan.host.get(live)
+    if schedule is None:
+        if len(plan.host) > 4:
+            plan.host.clear()
+        schedule = plan.host[live] = _one_by_one(plan, live) or _with_joins(plan, live)
+    return schedule
+
+
+class Facts:
+    """What planning asks of a kernel, looked up at once."""
+
+    __slots__ = ("chain", "code", "condition", "function", "largest", "products", "seconds", "threads")
+
+    def __init__(self, kernel: Any) -> None:
+        op = kernel.op
+        self.function = function_of(kernel)
+        if "seconds" not in kernel.cache:
+            kernel.cache["seconds"] = _rough_estimate(kernel)
+        self.seconds: float = kernel.cache["seconds"]
+        self.products: float = kernel.cache.get("products", 0.0)
+        self.threads: bool = kernel.cache.get("threads", False)
+        self.largest: int = _largest(kernel)
+        self.condition = checks.of_kernel(kernel)
+        self.chain: bool = getattr(op, "starts_chain", bool)()
+        elements = None if NATIVE is None else getattr(op, "element_code", None)
+        self.code = None if elements is None else elements(kernel)
+
+
+def _largest(kernel: Any) -> int:
+    """Multiplications of its largest product."""
+    return kernel.cache.get("largest", kernel.cache.get("multiplications", 0))
+
+
+def facts_of(kernel: Any) -> Facts:
+    facts = kernel.cache.get("facts")
+    if facts is None:
+        facts = kernel.cache["facts"] = Facts(kernel)
+    return facts
+
+
+def _one_by_one(plan: Any, live: tuple[int, ...]) -> Schedule | None:
+    """The schedule of a trace in which nothing is computed together; else None.
+
+    HOT where sequences have another length in every step: one walk back from the end, a microsecond an operation."""
+    made = Schedule()
+    node = plan.node
+    leaves = node.values
+    floats = leaves + node.leaves
+    ints = floats + node.floats
+    complexes = ints + node.ints
+    wanted = set(live)
+    functions, lefts, rights = made.functions.append, made.lefts.append, made.rights.append
+    firsts, drops = made.firsts.append, made.drops.append
+    seconds = products = 0.0
+    in_row: Any = None  # what the arrays of the elementwise operations after this one look like
+    instructions = 0
+    while node.parent is not None:
+        kernel, first, count, refs = node.kernel, node.index, node.count, node.refs
+        node = node.parent
+        facts = kernel.cache.get("facts")
+        if facts is None:
+            facts = facts_of(kernel)
+        if first not in wanted if count == 1 else wanted.isdisjoint(range(first, first + count)):
+            if facts.condition is not None:
+                if any(type(refs[p]) is int and refs[p] >= 0 for p in facts.condition[1]):
+                    return None  # perhaps at hand, perhaps not
+                _add_condition(made, kernel, facts.condition, first, refs, leaves, leaves + node.leaves)
+            continue
+        if facts.chain:
+            return None
+        code = facts.code
+        if code is None:
+            in_row = None
+        else:
+            if code[0] is not in_row:
+                in_row, instructions = code[0], 0
+            instructions += len(code[1])
+            if instructions >= FEWEST:
+                return None
+        seconds += facts.seconds
+        products += facts.products
+        if facts.largest > made.largest:
+            made.largest = facts.largest
+        if facts.threads:
+            made.threads = True
+        leaf, real, number = leaves + node.leaves, floats + node.floats, ints + node.ints
+        places: list[int] = []
+        drop = [] if count == 1 else [k for k in range(first, first + count) if k not in wanted]
+        for r in refs:
+            if type(r) is int:
+                if r < 0:
+                    places.append(leaves - 1 - r)
+                else:
+                    places.append(r)
+                    if r not in wanted:
+                        wanted.add(r)
+                        drop.append(r)
+            elif type(r) is not str:
+                places.append(leaf)
+                leaf += 1
+            elif r == "f":
+                places.append(real)
+                real += 1
+            elif r == "c":
+                places.append(complexes + node.complexes + sum(p >= complexes for p in places))
+            else:
+                if r == "b":
+                    made.bools.add(number - ints)
+                places.append(number)
+                number += 1
+        # `Schedule.add`, written out.
+        functions(facts.function)
+        if len(places) == 2:
+            lefts(places[0])
+            rights(places[1])
+        elif len(places) == 1:
+            lefts(places[0])
+            rights(-1)
+        else:
+            lefts(tuple(places))
+            rights(None)
+        firsts(first if count == 1 else made.other((first, count)))
+        drops(None if not drop else drop[0] if len(drop) == 1 else tuple(drop))
+        if facts.condition is not None:  # in reverse order: just before its operation
+            _add_condition(made, kernel, facts.condition, first, refs, leaves, leaves + node.leaves)
+    made.reverse()
+    made.seconds, made.products = seconds, products
+    return made
+
+
+def _add_condition(
+    made: Schedule, kernel: Any, condition: tuple, first: int, refs: tuple, leaves: int, next_leaf: int
+) -> None:
+    codes, positions = condition
+    places = []
+    for k in positions:
+        r = refs[k]
+        if type(r) is int:
+            places.append(r if r >= 0 else leaves - 1 - r)
+        else:
+            places.append(next_leaf + sum(type(before) is Aval for before in refs[:k]))
+    check = checks.Condition(kernel, first, codes, ())
+    made.add(function_of(codes), places, made.other((check, checks.fine([check]))), ())
+
+
+def _with_joins(plan: Any, live: tuple[int, ...]) -> Schedule:
+    """The schedule with several operations in one where one function computes them."""
     entries = plan.needed(live)
     # A check runs just before its operation.
     conditions = checks.conditions(plan, entries)
-    steps: list = [(c.first, 0, function_of(c.codes), c.refs, 0, (c, checks.fine([c]))) for c in conditions]
-    steps += [
-        (last.first, 1, function, refs, count, None)
-        for last, function, refs, count, _ in joined(entries, live, [c.refs for c in conditions])
-    ]
+    made = Schedule()
+    steps: list = [(c.first, 0, function_of(c.codes), c.refs, 0, c) for c in conditions]
+    for last, function, refs, count, kernels in joined(entries, live, [c.refs for c in conditions]):
+        steps.append((last.first, 1, function, refs, count, None))
+        first = kernels[0]
+        if "seconds" not in first.cache:
+            first.cache["seconds"] = _rough_estimate(first)
+        made.seconds += first.cache["seconds"]
+        made.products += first.cache.get("products", 0.0)
+        made.threads = made.threads or first.cache.get("threads", False)
+        made.largest = max(made.largest, *[_largest(kernel) for kernel in kernels])
+        for kernel in kernels[1:]:  # only their results are new
+            made.seconds += 2 * HOST_CALL + HOST_ELEMENT * kernel.outs[0].numel
     steps.sort(key=lambda step: step[:2])
     leaves = plan.node.values
     floats = leaves + len(plan.leaf_specs)
     ints = floats + plan.floats
     base = {"v": 0, "l": leaves, "f": floats, "i": ints, "b": ints, "c": ints + plan.ints}
-    last: dict[int, int] = {}
-    for i, (first, _, _, refs, count, _) in enumerate(steps):
-        for kind, k in refs:
-            if kind == "v":
-                last[k] = i
-        for k in range(first, first + count):
-            last[k] = i
-    keep = set(live)
-    drops: list[list[int]] = [[] for _ in steps]
-    for k, i in last.items():
-        if k not in keep:
-            drops[i].append(k)
-    made = [
-        (function, taker([base[kind] + k for kind, k in refs]), first, count, tuple(drop), condition)
-        for (first, _, function, refs, count, condition), drop in zip(steps, drops, strict=True)
-    ]
-    bools = {k for e in plan.entries for kind, k in e.refs if kind == "b"}
-    return made, bools, live
+    made.bools = {k for e in plan.entries for kind, k in e.refs if kind == "b"}
+    wanted = set(live)
+    for first, _, function, refs, count, check in reversed(steps):
+        used = [*range(first, first + count), *[k for kind, k in refs if kind == "v"]]
+        drop = [k for k in dict.fromkeys(used) if k not in wanted]
+        wanted.update(drop)
+        where = first
+        if check is not None:
+            where = made.other((check, checks.fine([check])))
+        elif count != 1:
+            where = made.other((first, count))
+        made.add(function, [base[kind] + k for kind, k in refs], where, drop)
+    made.reverse()
+    return made
 
 
 def joined(entries: Sequence, live: tuple[int, ...], others: Sequence) -> list[tuple]:
@@ -141,13 +378,6 @@ def _chained(entries: Sequence, live: tuple[int, ...], others: Sequence) -> list
     return steps
 
 
-def taker(places: list[int]) -> Callable[[list], Sequence]:
-    """A function, in C, from a list to its items at these places."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    return itemgetter(slice(places[0], places[0] + 1) if places else slice(0, 0))
-
-
 def function_of(kernel: Any) -> Callable[..., Sequence[np.ndarray]]:
     """One operation on NumPy arrays of exactly its operands' shapes and dtypes."""
     host = kernel.cache.get("host")
@@ -166,18 +396,8 @@ def cost(plan: Any, live: tuple[int, ...]) -> tuple[float, float, bool]:
     """(about how many seconds the host tier takes for these results, how many of them for more than matrix products,
     which take XLA as long, whether a product is so large that BLAS uses threads): a count of operations, elements and
     multiplications (never a measurement, so that the same script takes the same decisions each time)."""
-    total = products = 0.0
-    threads = False
-    for _, _, _, _, kernels in joined(plan.needed(live), live, ()):
-        first = kernels[0]
-        if "seconds" not in first.cache:
-            first.cache["seconds"] = _rough_estimate(first)
-        total += first.cache["seconds"]
-        products += first.cache.get("products", 0.0)
-        threads = threads or first.cache.get("threads", False)
-        for kernel in kernels[1:]:  # only their results are new
-            total += 2 * HOST_CALL + HOST_ELEMENT * kernel.outs[0].numel
-    return total, total - products, threads
+    schedule = schedule_of(plan, live)
+    return schedule.seconds, schedule.seconds - schedule.products, schedule.threads
 
 
 XLA_CALL = 1e-4
@@ -256,6 +476,7 @@ def _host_function(kernel: Any) -> Any:
 
     jaxpr = trace(kernel, [struct(s) for s in kernel.specs])
     calls, work, kernel.cache["products"], largest = estimate(jaxpr.jaxpr)
+    kernel.cache["largest"] = largest
     kernel.cache["threads"] = largest > ONE_THREAD
     kernel.cache["seconds"] = HOST_KERNEL + calls * HOST_CALL + work
     try:
@@ -318,7 +539,10 @@ def _mentions_no_shape(function: Any) -> bool:
 
 
 def _rough_estimate(kernel: Any) -> float:
-    """As `estimate`, from the operands alone."""
+    """As `estimate`, from the operands alone, or from what the rule has noted."""
+    if "work" in kernel.cache:
+        calls, elements = kernel.cache["work"]
+        return HOST_KERNEL + calls * HOST_CALL + HOST_ELEMENT * elements
     operands = sum([s.numel for s in kernel.specs if type(s) is Aval])
     results = sum([s.numel for s in kernel.outs])
     seconds = HOST_KERNEL + 2 * HOST_CALL + HOST_ELEMENT * results

@@ -182,9 +182,7 @@ def worth_compiling(trace: Trace, node: TreeNode, live: tuple[int, ...], reason:
     if backend.platform() != "cpu":
         return "programs always run compiled on an accelerator"
     host, calls, threads = host_seconds(node, live)
-    if is_tiny(trace, node, live, calls, threads) and (
-        reason in WAITING or all([backend.at_hand(v.array) for v in trace.leaves])  # noqa: C419 - HOT
-    ):
+    if is_tiny(trace, node, live, calls, threads) and (reason in WAITING or _at_hand(trace.leaves)):
         return None
     site = _sites.get((node.origin, node.line))
     if site is None:
@@ -203,6 +201,15 @@ def worth_compiling(trace: Trace, node: TreeNode, live: tuple[int, ...], reason:
     if node.visits * host > 1.5 * compile_seconds:
         return f"{node.visits} runs of it cost more than compiling it"
     return None
+
+
+HOST = frozenset({np.ndarray})
+
+
+def _at_hand(leaves: list[Value]) -> bool:
+    """Whether reading these waits for no program."""
+    arrays = [v.array for v in leaves]
+    return HOST.issuperset(map(type, arrays)) or all(map(backend.at_hand, arrays))
 
 
 def _launch(trace: Trace, ready: Any, live: tuple[int, ...]) -> None:
@@ -232,7 +239,10 @@ def _launch(trace: Trace, ready: Any, live: tuple[int, ...]) -> None:
         # Someone still reads this value or its array (4: the value, args, the name here, the call's own argument): the
         # program consumes a copy instead.
         if counts[k] > UNREFERENCED or type(array) in COPIED or getrefcount(array) > 4:
-            args[first + ready.positions[k]] = backend.fresh_copy(args[first + ready.positions[k]])
+            place = first + ready.positions[k]
+            given = args[place]
+            small = type(given) is np.ndarray and given.size <= packs.SMALL
+            args[place] = given.copy() if small else backend.fresh_copy(given)
             stats.COUNTS["copies"] += 1
     del counts
     with program.Quiet():

@@ -162,7 +162,7 @@ class Group:
             pass
         array = self.assemble(leaves)
         moved = any(type(leaves[k].array) is not np.ndarray for k in self.members)
-        return (backend.fresh_copy(array) if self.results else array), not moved
+        return array, not moved
 
     def assemble(self, leaves: Sequence[Value]) -> np.ndarray:
         """The pack, made in host memory of arrays that lie elsewhere."""

@@ -36,25 +36,53 @@ class Plan:
     """The path to a tree node in executable form."""
 
     __slots__ = (
-        "complexes", "entries", "floats", "host", "host_seconds", "ints", "leaf_specs", "node", "numel", "repacked",
+        "_entries", "_leaf_specs", "_numel", "complexes", "floats", "host", "host_seconds", "ints", "node", "repacked",
     )  # fmt: skip
 
     def __init__(self, node: TreeNode) -> None:
         self.node = node
-        self.entries: list[Entry] = []
-        self.leaf_specs: list[Aval] = []
         self.host: dict = {}
         self.host_seconds: tuple[float, float, bool] | None = None
         self.repacked = 0  # programs given up because their small arrays did not come in the expected packs
+        self.floats, self.ints, self.complexes = node.floats, node.ints, node.complexes
+        # Made when a program is: most traces whose every step is new never become one.
+        self._entries: list[Entry] | None = None
+        self._leaf_specs: list[Aval] = []
+        self._numel: int | None = None
+
+    @property
+    def entries(self) -> list[Entry]:
+        if self._entries is None:
+            self._entries = self._make_entries()
+        return self._entries
+
+    @property
+    def leaf_specs(self) -> list[Aval]:
+        if self._entries is None:
+            self._entries = self._make_entries()
+        return self._leaf_specs
+
+    @property
+    def numel(self) -> int:
+        """Elements of all leaves and results together."""
+        if self._numel is None:
+            self._numel = self.node.size + sum(
+                [r.numel for step in self.node.path() for r in step.refs if type(r) is Aval]
+            )
+        return self._numel
+
+    def _make_entries(self) -> list[Entry]:
         floats = ints = complexes = 0
-        for step in node.path():
+        leaf_specs: list[Aval] = []
+        entries = []
+        for step in self.node.path():
             refs: list[tuple[str, int]] = []
             for r in step.refs:
                 if type(r) is int:
                     refs.append(("v", r) if r >= 0 else ("l", -1 - r))
                 elif type(r) is Aval:
-                    refs.append(("l", len(self.leaf_specs)))
-                    self.leaf_specs.append(r)
+                    refs.append(("l", len(leaf_specs)))
+                    leaf_specs.append(r)
                 elif r == "f":
                     refs.append(("f", floats))
                     floats += 1
@@ -64,9 +92,9 @@ class Plan:
                 else:
                     refs.append((r, ints))
                     ints += 1
-            self.entries.append(Entry(step.kernel, tuple(refs), step.index))
-        self.floats, self.ints, self.complexes = floats, ints, complexes
-        self.numel = node.size + sum(a.numel for a in self.leaf_specs)
+            entries.append(Entry(step.kernel, tuple(refs), step.index))
+        self._leaf_specs = leaf_specs
+        return entries
 
     def needed(self, live: Sequence[int]) -> list[Entry]:
         """The entries that the live results depend on, in order."""
@@ -205,6 +233,10 @@ def compile_program(
     nothing refers to any more: those that fit a result are donated, small ones in packs."""
     plan = plan_of(node)
     groups = packs.groups_for(plan, live, leaves, dead)
+    host = {k for k in dead if type(leaves[k].array) is np.ndarray}
+    if host:  # data from the host, at every run: only what a result replaces comes from a program the next time
+        replaced = packs.replacements(plan, live, host)
+        dead = tuple([k for k in dead if k not in host or k in replaced])
     donate = donations(plan, live, dead, groups)
     alone = ordered(plan, live, donate, groups)
     began = time.perf_counter()

@@ -50,6 +50,7 @@ static PyObject *module_attribute(PyObject *self, PyObject *name)
 
 PyObject *quick_attributes(PyObject *module, PyObject *type)
 {
+    (void)module;
     if (!PyType_Check(type)) {
         PyErr_SetString(PyExc_TypeError, "quick_attributes(): a class is needed");
         return NULL;

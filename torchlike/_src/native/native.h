@@ -7,8 +7,9 @@
 #include <Python.h>
 #include <structmember.h>
 
-#define ABI 1
-#define MOST 12 /* operands and results; with more, Python */
+#define ABI 2
+#define MOST 12  /* operands and results of an operation on tensors; with more, Python */
+#define MANY 256 /* the same for one on Values: an optimizer's step */
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 #define HIDDEN __attribute__((visibility("hidden")))
@@ -58,13 +59,17 @@ typedef struct {
     PyObject *op, *statics;   /* borrowed */
     PyObject *parent, *epoch; /* strong: where the trace was */
     PyObject *node;           /* strong: the operation's place in the tree */
-    Py_ssize_t count, results;
-    PyObject *given[MOST];  /* borrowed: tensors, Values or numbers */
-    PyObject *values[MOST]; /* strong: Values; NULL for a number */
-    PyObject *parts[MOST];  /* borrowed: the Aval of a new leaf, a number's letter, or NULL: see `indices` */
-    Py_ssize_t indices[MOST];
-    char fresh[MOST]; /* whether the operand becomes a leaf */
-    PyObject *out[MOST]; /* strong: the results */
+    Py_ssize_t count, results, room; /* room: for how many operands, and how many results */
+    PyObject **given;  /* borrowed: tensors, Values or numbers */
+    PyObject **values; /* strong: Values; NULL for a number */
+    PyObject **parts;  /* borrowed: the Aval of a new leaf, a number's letter, or NULL: see `indices` */
+    PyObject **out;    /* strong: the results */
+    Py_ssize_t *indices;
+    char *fresh; /* whether the operand becomes a leaf */
+    void *more;  /* their memory, if MOST do not suffice */
+    PyObject *here[4 * MOST];
+    Py_ssize_t indices_here[MOST];
+    char fresh_here[MOST];
 } Operation;
 
 HIDDEN void begin(Operation *, PyObject *op, PyObject *statics);
@@ -81,6 +86,7 @@ HIDDEN PyObject *new_tensor(PyObject *value);
 HIDDEN PyObject *apply(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 HIDDEN PyObject *configure_arguments(PyObject *, PyObject *);
 HIDDEN PyObject *static_argument(PyObject *, PyObject *);
+HIDDEN PyObject *normals(PyObject *, PyObject *);
 HIDDEN PyObject *max_pool(PyObject *, PyObject *);
 HIDDEN PyObject *quick_attributes(PyObject *, PyObject *);
 HIDDEN PyObject *walk(PyObject *, PyObject *const *, Py_ssize_t);

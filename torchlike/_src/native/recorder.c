@@ -28,6 +28,32 @@ void begin(Operation *o, PyObject *op, PyObject *statics)
     o->statics = statics;
     o->parent = o->epoch = o->node = NULL;
     o->count = o->results = 0;
+    o->room = MOST;
+    o->given = o->here;
+    o->values = o->here + MOST;
+    o->parts = o->here + 2 * MOST;
+    o->out = o->here + 3 * MOST;
+    o->indices = o->indices_here;
+    o->fresh = o->fresh_here;
+    o->more = NULL;
+}
+
+/* Room for `count` operands and as many results: 0, or -1 with an error. */
+static int make_room(Operation *o, Py_ssize_t count)
+{
+    PyObject **more = o->more = PyMem_Malloc(count * (4 * sizeof(PyObject *) + sizeof(Py_ssize_t) + 1));
+    if (more == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    o->room = count;
+    o->given = more;
+    o->values = more + count;
+    o->parts = more + 2 * count;
+    o->out = more + 3 * count;
+    o->indices = (Py_ssize_t *)(more + 4 * count);
+    o->fresh = (char *)(o->indices + count);
+    return 0;
 }
 
 void end(Operation *o)
@@ -41,6 +67,7 @@ void end(Operation *o)
     Py_XDECREF(o->parent);
     Py_XDECREF(o->epoch);
     Py_XDECREF(o->node);
+    PyMem_Free(o->more);
 }
 
 /* Whether the common case may be looked at. */
@@ -170,7 +197,7 @@ int make_results(Operation *o)
 {
     PyObject *outs = SLOT(o->node, at.tree.outs), *index = SLOT(o->node, at.tree.index);
     Py_ssize_t count = PyTuple_CheckExact(outs) || PyList_CheckExact(outs) ? PySequence_Fast_GET_SIZE(outs) : 0;
-    if (count < 1 || count > MOST) {
+    if (count < 1 || count > o->room) {
         return 0;
     }
     Py_ssize_t first = PyLong_AsSsize_t(index);
@@ -254,8 +281,11 @@ int cut_if_long(Operation *o)
 /* Record on Values and numbers: 1, with the results in o->out; 0 if Python must look, -1 with an error. */
 int record_values(Operation *o, PyObject *const *given, Py_ssize_t count)
 {
-    if (!recorder_ready || count > MOST || !may_record()) {
+    if (!recorder_ready || count > MANY || !may_record()) {
         return 0;
+    }
+    if (count > MOST && make_room(o, count) < 0) {
+        return -1;
     }
     o->count = count;
     for (Py_ssize_t k = 0; k < count; k++) {
@@ -513,6 +543,9 @@ static PyMethodDef methods[] = {
     {"static_argument", static_argument, METH_O, PyDoc_STR("As torchlike._src.tensor.publish.static_argument.")},
     {"max_pool", max_pool, METH_VARARGS,
      PyDoc_STR("max_pool(image, out, shift or None, relu, kernel, stride, dilation): max pooling of one image.")},
+    {"normals", normals, METH_VARARGS,
+     PyDoc_STR("normals(words, out, mean, std): fill `out`, float32[16 b], from uint32[16 b]; False, and nothing is done, "
+               "without fused multiply-adds.")},
     {"quick_attributes", quick_attributes, METH_O,
      PyDoc_STR("quick_attributes(class): instances of this Module class, whose `__getattr__` is Module's, find what is in "
                "their tables without it.")},

@@ -106,11 +106,13 @@ def relu6(input: T):
     method=False,
     out=False,
     check=floats_only("leaky_relu_cpu"),
-    vjp={"input": lambda g, input, negative_slope: choose(input > 0, g, g * negative_slope)},
+    vjp={"input": lambda g, input, negative_slope: g * choose(input > 0, 1, negative_slope)},
 )
 def leaky_relu(input: T, negative_slope: S = 0.01):
     """input where positive, else negative_slope * input."""
-    return choose(input > 0, input, input * negative_slope)
+    # XLA moves the transposes around channels-last convolutions past operations whose operands are used side by side:
+    # not past a choice between the input and its multiple.
+    return choose(input > 0, jnp.maximum(input, 0), input * negative_slope)
 
 
 def check_prelu(input: Aval, weight: Aval) -> None:

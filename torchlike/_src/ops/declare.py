@@ -93,8 +93,7 @@ class StaticFloat(float):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
-    def __hash__(self) -> int:
-        return hash(("float", float.__hash__(self)))
+    __hash__ = float.__hash__  # in C: a trace's history is looked up by it
 
 
 def parameter_names(rule: Callable) -> tuple[str, ...]:

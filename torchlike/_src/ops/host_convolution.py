@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from torchlike._src.core.native import NATIVE
+from torchlike._src.ops import host_cells as host_cells  # their rules, too
+from torchlike._src.ops import host_elementwise as host_elementwise
 from torchlike._src.ops.convolution import config, conv_sizes
 from torchlike._src.ops.host_rules import HostFunction, blocked, declared, floating, of
 from torchlike._src.ops.host_rules import host_function as host_function  # with the rules of this file
@@ -205,6 +207,8 @@ def _conv_chain(kernels: Sequence[Any]) -> tuple[int, HostFunction] | None:
     def run(x: np.ndarray, *others: np.ndarray) -> Sequence[np.ndarray]:
         w, shift = settled(*others)
         y = product(x, w)
+        if whole is not None:
+            return (whole(y, shift, relu).reshape(shape),)
         if pool is not None:
             y = pool(y)
         if shift is not None:
@@ -221,7 +225,7 @@ def _conv_chain(kernels: Sequence[Any]) -> tuple[int, HostFunction] | None:
 
 def _combiner(size: int, after: int, parts: Sequence[slice], ufunc: Any) -> Callable[[np.ndarray], np.ndarray]:
     """What combines the windows of one dim, of this size and with so many dims after it."""
-    places = [(..., part, *(slice(None),) * after) for part in parts]
+    places: list[Any] = [(..., part, *(slice(None),) * after) for part in parts]
     first, *rest = places
     if not rest:
         return lambda a: a[first]

@@ -25,6 +25,8 @@ INTERNAL = {RESHAPE, PERMUTE, EXPAND, SELECT, SLICE, SPLIT, ADD, ONES, ZEROS, FI
 
 _forward: dict[str, Rule] = {}
 _backward: dict[str, Rule] = {}
+_partial: set[Rule] = set()
+"""Rules for gradients that look at which results have one."""
 
 
 def host_function(kernel: Any) -> HostFunction | None:
@@ -35,7 +37,7 @@ def host_function(kernel: Any) -> HostFunction | None:
         rule = _backward.get(op.forward.op.name)
         if rule is None or not declared(op.forward.op):
             return None
-        return rule(kernel) if all(op.given) or op.given == (True, False) and rule is _nll_loss_back else None
+        return rule(kernel) if all(op.given) or rule in _partial else None
     rule = _forward.get(op.name)
     return rule(kernel) if rule is not None and declared(op) else None
 
@@ -45,10 +47,12 @@ def declared(op: Any) -> bool:
     return OPS.get(op.name) is op or op in INTERNAL
 
 
-def of(*names: str, backward: bool = False) -> Callable[[Rule], Rule]:
+def of(*names: str, backward: bool = False, partial: bool = False) -> Callable[[Rule], Rule]:
     def register(rule: Rule) -> Rule:
         for name in names:
             (_backward if backward else _forward)[name] = rule
+        if partial:
+            _partial.add(rule)
         return rule
 
     return register
@@ -241,56 +245,6 @@ def _join_back(kernel: Any) -> HostFunction | None:
     return lambda g: [g[p] for p in parts]
 
 
-# -- arithmetic --------------------------------------------------------------------------------------------------------
-
-UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
-
-
-@of(*UFUNCS)
-def _arithmetic(kernel: Any) -> HostFunction | None:
-    a, b = kernel.specs
-    arrays = [s for s in (a, b) if type(s) is Aval]
-    dtype = floating(*arrays, *kernel.outs) if arrays else None
-    if dtype is None or not kernel.outs[0].shape or not {s for s in (a, b) if type(s) is str} <= {"f", "i"}:
-        return None
-    ufunc = UFUNCS[kernel.op.name]
-    if type(a) is str:
-        return lambda k, y: (ufunc(k.astype(dtype), y),)
-    if type(b) is str:
-        return lambda x, k: (ufunc(x, k.astype(dtype)),)
-    return lambda x, y: (ufunc(x, y),)
-
-
-@of("remainder")
-def _remainder(kernel: Any) -> HostFunction | None:
-    a, b = kernel.specs
-    if type(a) is not Aval or b != "i" or not a.shape or a.dtype.np != np.int64:
-        return None
-    return lambda x, k: (np.remainder(x, k) if k else x,)
-
-
-@of("tanh")
-def _tanh(kernel: Any) -> HostFunction | None:
-    (x,) = kernel.specs
-    return (lambda a: (np.tanh(a),)) if floating(x) is not None and x.ndim else None
-
-
-@of("tanh", backward=True)
-def _tanh_back(kernel: Any) -> HostFunction | None:
-    dtype = floating(*kernel.specs)
-    if dtype is None or len(kernel.specs) != 2 or not kernel.specs[0].ndim:
-        return None
-    one = np.ones((), dtype)
-
-    def run(out: np.ndarray, g: np.ndarray) -> Sequence[np.ndarray]:
-        scale = np.multiply(out, out)
-        np.subtract(one, scale, scale)
-        np.multiply(g, scale, scale)
-        return (scale,)
-
-    return run
-
-
 # -- reductions --------------------------------------------------------------------------------------------------------
 
 
@@ -405,6 +359,12 @@ def note_multiplications(kernel: Any, multiplications: int) -> None:
     kernel.cache["threads"] = multiplications > ONE_THREAD
 
 
+def note_work(kernel: Any, calls: int, elements: int) -> None:
+    """Note how many calls of NumPy a rule makes, if more than two, and how many elements these read and write together,
+    for the engine's estimate."""
+    kernel.cache["work"] = calls, elements
+
+
 BLOCKS = 64
 """More blocks than these gain nothing: then BLAS's threads are worth their waiting."""
 
@@ -493,7 +453,7 @@ def _fits_linear(specs: tuple) -> bool:
 def _linear(kernel: Any) -> HostFunction | None:
     x, w = kernel.specs[:2]
     if not _fits_linear(kernel.specs):
-        return _linear_row(kernel)
+        return _linear_row(kernel) or _linear_vector(kernel)
     rows, shape = (math.prod(x.shape[:-1]), x.shape[-1]), kernel.outs[0].shape
     note_multiplications(kernel, x.numel * w.shape[0])
     if form(rows[0], w.shape[0], w.shape[1], w.dtype.np) == "swapped":
@@ -533,12 +493,64 @@ def _linear_row(kernel: Any) -> HostFunction | None:
     return run
 
 
+def _linear_vector(kernel: Any) -> HostFunction | None:
+    """A vector, or one row, and a small matrix."""
+    x, w = kernel.specs[:2]
+    if floating(*kernel.specs) is None or w.ndim != 2 or any(b.ndim != 1 for b in kernel.specs[2:]):
+        return None
+    if x.ndim != 1 and (x.ndim != 2 or min(w.shape) == 1 or form(1, w.shape[0], w.shape[1], w.dtype.np) == "swapped"):
+        return None
+    note_multiplications(kernel, w.numel)
+    if w.shape[0] == 1:
+        if len(kernel.specs) == 2:
+            return lambda a, w: (np.dot(a, w.reshape(-1, 1)),)
+        return lambda a, w, b: (np.dot(a, w.reshape(-1, 1)) + b,)
+    if w.shape[1] == 1:
+        return None
+    return (lambda a, w: (np.dot(a, w.T),)) if len(kernel.specs) == 2 else (lambda a, w, b: (np.dot(a, w.T) + b,))
+
+
+def _linear_vector_back(kernel: Any) -> HostFunction | None:
+    op = kernel.op
+    x, w = op.forward.specs[:2]
+    need, (saved, outputs) = op.need, op.plan
+    if floating(*op.forward.specs, *kernel.specs) is None or w.ndim != 2 or w.shape[1] == 1:
+        return None
+    one = w.shape[0] == 1
+    if one and x.ndim != 1:
+        return None
+    if x.ndim not in (1, 2) or x.numel != x.shape[-1]:
+        return None
+    if outputs or set(saved) - {0, 1} or (need[0] and 1 not in saved) or (need[1] and 0 not in saved):
+        return None
+    if any(b.ndim != 1 for b in op.forward.specs[2:]):
+        return None
+    note_multiplications(kernel, w.numel * sum(need[:2]))
+    bias = len(need) > 2 and need[2]
+
+    def run(*arrays: np.ndarray) -> Sequence[np.ndarray]:
+        g = arrays[-1]
+        found = []
+        if need[0]:
+            w = arrays[saved.index(1)]
+            found.append(np.multiply(g, w.reshape(-1)) if one else np.dot(g, w))
+        if need[1]:
+            found.append(np.multiply(g.reshape(-1, 1), arrays[0]))
+        if bias:
+            found.append(g.reshape(-1))
+        return found
+
+    if saved == (0, 1) and need[0] and need[1] and bias and not one:
+        return lambda x, w, g: (np.dot(g, w), np.multiply(g.reshape(-1, 1), x), g.reshape(-1))
+    return run
+
+
 @of("linear", backward=True)
 def _linear_back(kernel: Any) -> HostFunction | None:
     op = kernel.op
     x, w = op.forward.specs[:2]
     if not _fits_linear(op.forward.specs) or floating(x, *kernel.specs) is None:
-        return None
+        return _linear_vector_back(kernel)
     need, (saved, outputs) = op.need, op.plan
     if outputs or set(saved) - {0, 1} or (need[0] and 1 not in saved) or (need[1] and 0 not in saved):
         return None
@@ -609,7 +621,7 @@ def _nll_loss(kernel: Any) -> HostFunction | None:
     return run
 
 
-@of("_nll_loss", backward=True)
+@of("_nll_loss", backward=True, partial=True)
 def _nll_loss_back(kernel: Any) -> HostFunction | None:
     op = kernel.op
     found = _classes(op.forward)
@@ -651,6 +663,17 @@ def _take_rows(w: np.ndarray, k: np.ndarray) -> np.ndarray:
     return out
 
 
+def _one_embedding_back(count: int, width: int, padding_idx: int, dtype: np.dtype) -> HostFunction:
+    def run(k: np.ndarray, g: np.ndarray) -> Sequence[np.ndarray]:
+        table = np.zeros((count, width), dtype)
+        row = int(k.reshape(-1)[0])
+        if 0 <= row < count and row != padding_idx:
+            table[row] += g.reshape(-1)
+        return (table,)
+
+    return run
+
+
 @of("embedding", backward=True)
 def _embedding_back(kernel: Any) -> HostFunction | None:
     forward = kernel.op.forward
@@ -660,8 +683,10 @@ def _embedding_back(kernel: Any) -> HostFunction | None:
         return None
     count, width = weight.shape
     dtype = weight.dtype.np
-    if kernel.specs[0].dtype.np != np.int64 or kernel.specs[0].numel < 2:
+    if kernel.specs[0].dtype.np != np.int64:
         return None
+    if kernel.specs[0].numel == 1:
+        return _one_embedding_back(count, width, padding_idx, dtype)
     columns, step = np.arange(width), max(1, (1 << 20) // width)
 
     def run(k: np.ndarray, g: np.ndarray) -> Sequence[np.ndarray]:

@@ -382,7 +382,12 @@ def check_index_values(name: str, arguments: dict[str, Any], values: list[np.nda
     """Raise PyTorch's error if an index is out of range. `arguments` is what the op's `check` gets; `values` are the
     index tensors' values on the host (None where unknown), in order."""
     spec = INDEX_CHECKS[name]
-    for (size, dim), array in zip(spec.bounds(**arguments), values, strict=True):
+    check_bounds(spec, spec.bounds(**arguments), values)
+
+
+def check_bounds(spec: IndexCheck, bounds: list[tuple[int, int]], values: list[np.ndarray | None]) -> None:
+    """The same for known bounds. HOT."""
+    for (size, dim), array in zip(bounds, values, strict=True):
         if array is None or not array.size or array.dtype.kind not in "iu":  # other types: the op's own error
             continue
         least = -size if spec.wraps else 0

@@ -187,6 +187,20 @@ UNBIND = RawOp(_unbind, "unbind", linear=True, grad_name="UnbindBackward0")
 SPLIT.view = UNBIND.view = True  # type: ignore[attr-defined]
 
 
+def _split_avals(static: tuple, specs: tuple) -> tuple[Aval, ...]:
+    given, s = dict(static), specs[0].shape
+    dim = given["dim"]
+    return tuple(specs[0].with_shape((*s[:dim], n, *s[dim + 1 :])) for n in given["sizes"])
+
+
+def _unbind_avals(static: tuple, specs: tuple) -> tuple[Aval, ...]:
+    s, dim = specs[0].shape, dict(static)["dim"]
+    return (specs[0].with_shape((*s[:dim], *s[dim + 1 :])),) * s[dim]
+
+
+SPLIT.infer, UNBIND.infer = _split_avals, _unbind_avals  # type: ignore[method-assign]
+
+
 # -- views that pick elements by rule ----------------------------------------------------------------------------------
 
 

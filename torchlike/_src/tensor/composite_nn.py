@@ -5,8 +5,11 @@ import math
 from typing import Any
 
 from torchlike._src.core.errors import broadcast_shapes
+from torchlike._src.ops.declare import OPS
+from torchlike._src.tensor.call import apply
 from torchlike._src.tensor.composite import NN, internal, public
 from torchlike._src.tensor.namespace import F, torch
+from torchlike._src.tensor.publish import TENSOR_TYPES, static_argument
 from torchlike._src.tensor.random import keep_mask, memory_order
 from torchlike._src.tensor.tensor import TensorBase
 
@@ -65,7 +68,15 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         count = math.prod((input.shape[0], *input.shape[2:])) if input.dim() else 1
         if count == 1:
             raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.size()}")
+    elif TENSOR_TYPES.issuperset(map(type, operands := (input, weight, bias, running_mean, running_var))):
+        shape = input._aval.shape
+        if len(shape) > 1 and running_mean._aval.numel == shape[1] == running_var._aval.numel and eps >= 0:
+            return apply(BATCH_NORM_EVAL, (static_argument(float(eps)), ALL_GIVEN), operands)
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+BATCH_NORM_EVAL = OPS["_batch_norm_eval"]
+ALL_GIVEN = (-1,) * 5
 
 
 @public("torch", name="batch_norm")

@@ -1,11 +1,15 @@
 """Pooling functions with optional indices, unpooling, power-average and fractional pooling, unfold and fold."""
 
+import functools
 import math
 from typing import Any
 
 from torchlike._src.ops.adaptive_pooling import adaptive_sizes
+from torchlike._src.ops.declare import OPS
+from torchlike._src.tensor.call import apply
 from torchlike._src.tensor.composite import NN, internal, ints, names, public
 from torchlike._src.tensor.namespace import F, torch
+from torchlike._src.tensor.publish import TENSOR_TYPES
 
 
 def _ones(n: int, value: Any, what: str) -> tuple[int, ...]:
@@ -24,17 +28,31 @@ def _ones(n: int, value: Any, what: str) -> tuple[int, ...]:
     return value
 
 
+def _settings(n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> tuple:
+    """Max pooling's settings as `_max_pool` takes them."""
+    kernel = _ones(n, kernel_size, "kernel_size")
+    stride = kernel if stride is None or stride in ((), []) else _ones(n, stride, "stride")
+    return kernel, stride, _ones(n, padding, "padding"), _ones(n, dilation, "dilation"), bool(ceil_mode)
+
+
+_known_settings = functools.lru_cache(1024)(_settings)
+MAX_POOL = OPS["_max_pool"]
+
+
 def _max_pool(
     n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: bool
 ) -> Any:
-    kernel = _ones(n, kernel_size, "kernel_size")
-    stride = kernel if stride is None or stride in ((), []) else _ones(n, stride, "stride")
-    padding, dilation = _ones(n, padding, "padding"), _ones(n, dilation, "dilation")
-    out, code = internal.max_pool(input, kernel, stride, padding, dilation, bool(ceil_mode))
+    try:
+        settings = _known_settings(n, kernel_size, stride, padding, dilation, ceil_mode)
+    except TypeError:  # lists
+        settings = _settings(n, kernel_size, stride, padding, dilation, ceil_mode)
+    if type(input) in TENSOR_TYPES:
+        out, code = apply(MAX_POOL, settings, (input,), True)
+    else:
+        out, code = internal.max_pool(input, *settings)
     if not indices:
         return out
-    sizes = tuple(input.shape[-n:])
-    return out, internal.max_pool_indices(code, sizes, kernel, stride, padding, dilation)
+    return out, internal.max_pool_indices(code, tuple(input.shape[-n:]), *settings[:4])
 
 
 @public(NN)

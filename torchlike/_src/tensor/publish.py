@@ -23,7 +23,7 @@ from torchlike._src.core.dtype import dtype as DType
 from torchlike._src.core.native import NATIVE
 from torchlike._src.engine import Value
 from torchlike._src.ops.declare import OPS, TL, TO, TS, Op, S, StaticFloat, T
-from torchlike._src.ops.indexing import INDEX_CHECKS, check_index_values
+from torchlike._src.ops.indexing import INDEX_CHECKS, check_bounds
 from torchlike._src.storage.storage import Storage
 from torchlike._src.tensor import call
 from torchlike._src.tensor.call import apply, check_result, check_writable, write, write_out
@@ -183,21 +183,31 @@ def check_indices(declared: Op, static: tuple, operands: tuple) -> None:
     """Raise PyTorch's error for an index out of range, where the indices' values are at hand: in host memory, or in an
     array that is ready. Values still to be computed are not waited for."""
     spec = INDEX_CHECKS[declared.name]
-    arguments = declared._checked_arguments(
-        static, [t._aval if isinstance(t, TensorBase) else type_letter(t) for t in operands]
-    )
-    names = declared.names(static, len(operands))
+    key = (declared, static, *[t._aval if isinstance(t, TensorBase) else type_letter(t) for t in operands])
+    found = BOUNDS.get(key)
+    if found is None:
+        if len(BOUNDS) >= MAX_BOUNDS:
+            BOUNDS.clear()
+        names = declared.names(static, len(operands))
+        found = BOUNDS[key] = [[k for k, name in enumerate(names) if name == spec.operand], None]
     arrays = []
-    for name, t in zip(names, operands, strict=True):
-        if name == spec.operand:
-            array = t._s.value.array if t._view is None else (t._vv.array if t._vv is not None else None)
-            if array is not None and type(array) is not np.ndarray:
-                array = np.asarray(array) if getattr(array, "is_ready", None) is not None and array.is_ready() else None
-            if array is not None and array.shape != t._aval.shape:
-                array = None
-            arrays.append(array)
-    if any(a is not None for a in arrays):
-        check_index_values(declared.name, arguments, arrays)
+    for k in found[0]:
+        t = operands[k]
+        array = t._s.value.array if t._view is None else (t._vv.array if t._vv is not None else None)
+        if array is not None and type(array) is not np.ndarray:
+            array = np.asarray(array) if getattr(array, "is_ready", None) is not None and array.is_ready() else None
+        if array is not None and array.shape != t._aval.shape:
+            array = None
+        arrays.append(array)
+    if any([a is not None for a in arrays]):  # noqa: C419 - HOT
+        if found[1] is None:
+            found[1] = spec.bounds(**declared._checked_arguments(static, key[2:]))
+        check_bounds(spec, found[1], arrays)
+
+
+BOUNDS: dict[tuple, list] = {}
+"""(operator, its static arguments, operands' avals and numbers' letters) -> [where the indices are, their bounds]."""
+MAX_BOUNDS = 10_000
 
 
 def type_letter(x: Any) -> str:

@@ -7,7 +7,7 @@ from torchlike._src.autograd.grad_mode import MODE, Anomaly
 from torchlike._src.autograd.tape import OpNode, _sequence, grad_plan, note_stack
 from torchlike._src.core.aval import Aval, aval
 from torchlike._src.core.errors import canonical_dim, canonical_dims, infer_size
-from torchlike._src.engine.record import NUMBERS, kernel_of
+from torchlike._src.engine.record import NUMBERS, SLOW, kernel_of
 from torchlike._src.ops import views as ops
 from torchlike._src.storage.storage import INFERENCE, MULTI, NO_GRAD, View, contiguous_strides
 from torchlike._src.tensor.arguments import CHECKS, are_plain, bind, whole_tuple
@@ -36,10 +36,12 @@ def make_view(
     v.aval = a
     v.strides = strides
     v.offset = offset
-    if MODE.enabled:
+    enabled = MODE.enabled
+    inference = bool(SLOW) and MODE.inference
+    if enabled:
         v.made = MULTI if multi else (None if old is None else old.made)
     else:
-        v.made = INFERENCE if MODE.inference else NO_GRAD
+        v.made = INFERENCE if inference else NO_GRAD
     out = NEW(Tensor)
     out._s = s = t._s
     out._view = v
@@ -52,7 +54,7 @@ def make_view(
         out._silent = t._silent
     if t._rg and plan is not None:
         out._rg = True  # also in no_grad: a view of what requires grad does
-    if out._rg and MODE.enabled and not multi:
+    if out._rg and enabled and not multi:
         out._gf = node = NEW(OpNode)
         gf = t._gf
         edge = t._edge() if old is not None else (t if gf is None else gf)
@@ -64,7 +66,7 @@ def make_view(
         if Anomaly.enabled:
             note_stack(node)
         record_taped()
-    if MODE.inference or t._is_inference:
+    if inference or t._is_inference:
         out._is_inference = True
     return out
 
@@ -276,7 +278,12 @@ def _resized(old: Any, new: Any, shape: tuple, strides: tuple, offset: int) -> t
 
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Dimensions start_dim to end_dim as one."""
-    shape = input._aval.shape
+    source = input._aval
+    simple = input._view is None and start_dim.__class__ is int is end_dim.__class__
+    if simple and (known := SHAPES.get((source, start_dim, end_dim))) is not None:
+        static, new, strides = known
+        return make_view(input, ops.RESHAPE, static, (), new, strides)
+    shape = source.shape
     if not shape:
         canonical_dim(start_dim, 0), canonical_dim(end_dim, 0)
         return reshape(input, (1,))
@@ -288,7 +295,12 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     n = 1
     for k in shape[start : end + 1]:
         n *= k
-    return reshape(input, (*shape[:start], n, *shape[end + 1 :]))
+    new = (*shape[:start], n, *shape[end + 1 :])
+    if not simple:
+        return reshape(input, new)
+    out = _view_of_base(input, (new,))
+    SHAPES[source, start_dim, end_dim] = SHAPES[source, (new,)]
+    return out
 
 
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:

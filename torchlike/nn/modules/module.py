@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from torchlike._src.core.native import NATIVE
 from torchlike._src.tensor.boundary import CALLS as _calls
 from torchlike._src.tensor.boundary import enter_module
 from torchlike._src.tensor.namespace import torch
@@ -122,6 +123,10 @@ class Module(Conversion, StateDict, HookMethods):
             super().__init__(*args, **kwargs)
 
     forward: Callable[..., Any] = _forward_unimplemented
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        _quicken(cls)
 
     # -- calling --------------------------------------------------------------------------------------------
 
@@ -399,6 +404,19 @@ class Module(Conversion, StateDict, HookMethods):
         replica._modules = self._modules.copy()
         replica._is_replica = True
         return replica
+
+
+def _quicken(cls: Any) -> None:
+    """Let instances find parameters, buffers and children in C, unless the class has a look-up of its own."""
+    if (
+        NATIVE is not None
+        and cls.__getattr__ is Module.__getattr__
+        and cls.__getattribute__ is object.__getattribute__
+    ):
+        NATIVE.quick_attributes(cls)
+
+
+_quicken(Module)
 
 
 def _forget(fields: dict, name: str, but: str) -> None:

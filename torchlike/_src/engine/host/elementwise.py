@@ -333,14 +333,16 @@ def _special(em: Emitter, eqn: Any, *refs: Ref) -> Ref:
     return em.ufunc(_scipy_function(_SPECIAL[name]), refs, shape, dtype)
 
 
+def _logistic_low(x: Any) -> Any:
+    return (1 / (np.exp(-x.astype(np.float32)) + 1)).astype(x.dtype)
+
+
 @rule("logistic", lazy=True)
 def _logistic(em: Emitter, eqn: Any, x: Ref) -> Ref:
+    """Not scipy's expit: importing it takes longer than a thousand steps of a small gated network."""
     shape, dtype = aval_of(eqn.outvars[0])
     if is_low(dtype):
-        return _apply(em, _scipy_function("expit", widen=True), (x,), shape, dtype)
-    if dtype.kind != "c" and x.size <= 1024:
-        return em.ufunc(_scipy_function("expit"), (x,), shape, dtype)
-    # From about a thousand elements on, NumPy's vectorised exp beats the one call.
+        return _apply(em, _logistic_low, (x,), shape, dtype)
     one = em.full_const(1, (), dtype)
     grown = em.ufunc(np.exp, (em.ufunc(np.negative, (x,), shape, dtype),), shape, dtype)
     return em.ufunc(np.divide, (one, em.ufunc(np.add, (grown, one), shape, dtype)), shape, dtype)
