@@ -249,7 +249,7 @@ def test_elements_refuses_what_it_cannot_run():
     three = np.arange(3, dtype=np.float32)
     (out,) = make()(three)
     assert out.tolist() == [0, 2, 4]
-    for wrong in ({"code": (9, 1, 0, 0)}, {"code": (0, 0, 0, 0)}, {"code": (0, 1, 5, 0)}, {"temps": 99}, {"item": 2},
+    for wrong in ({"code": (99, 1, 0, 0)}, {"code": (0, 0, 0, 0)}, {"code": (0, 1, 5, 0)}, {"temps": 99}, {"item": 2},
                   {"places": (1,)}, {"places": ()}, {"size": 0}):  # fmt: skip
         with pytest.raises(ValueError):
             make(**wrong)

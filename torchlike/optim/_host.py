@@ -3,12 +3,16 @@ than a hundred steps of a small model. Results are the same to the last bit; the
 
 A step is the text of one straight-line function, so that a run is a sequence of NumPy calls."""
 
+import ast
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from torchlike._src.core.aval import Aval
+from torchlike._src.core.native import NATIVE
+from torchlike._src.engine.elements import assemble
+from torchlike._src.ops.elements import ADD, DIV, MAX, MUL, NEG, SQRT, SUB
 from torchlike._src.ops.host_rules import HostFunction, floating, note_work
 
 __all__ = ["step_function"]
@@ -111,6 +115,8 @@ def step_function(op: Any, kernel: Any) -> HostFunction | None:
     results_of: list[list[str]] = [[] for _ in range(count)]
     text: list[str] = []
     scalars: list[str] = []
+    scope: dict[str, Any] = {f.__name__: f for f in FUNCTIONS}
+    scope |= {"dtype": dtype, "float64": np.dtype(np.float64), "one": np.ones(())}
     for number in sorted(set(sets)):
         for k, name in enumerate(names.split()):
             text.append(f"{name} = a{k}" if specs[k] == "f" else f"{name} = a{k}.reshape(()).astype(float64)")
@@ -119,16 +125,18 @@ def step_function(op: Any, kernel: Any) -> HostFunction | None:
         for name in new_scalars.split():
             scalars.append(f"{name}_{number}")
             text.append(f"{scalars[-1]} = asarray({name})")
-        for (group, _), members in groups.items():
-            if group == number:
-                text += _group(members, rows, specs, update, results.split(), results_of)
+        if NATIVE is None:
+            for (group, _), members in groups.items():
+                if group == number:
+                    text += _group(members, rows, specs, update, results.split(), results_of)
+        else:
+            members = [k for k in range(count) if sets[k] == number]
+            text += _one_by_one(members, rows, specs, update, results.split(), results_of, scope)
     passes = update.count("(")
-    note_work(kernel, sum([line.count("(") for line in text]), 3 * passes * sum(sizes))
+    note_work(kernel, sum([line.count("(") for line in text]), (1 if NATIVE else 3) * passes * sum(sizes))
     out = [*scalars, *[found[j] for j in range(1 + per_param) for found in results_of]]
     arguments = ", ".join(f"a{k}" for k in range(len(specs)))
     source = "\n    ".join([f"def host({arguments}):", *[t for t in text if t], f"return [{', '.join(out)}]"])
-    scope: dict[str, Any] = {f.__name__: f for f in FUNCTIONS}
-    scope |= {"dtype": dtype, "float64": np.dtype(np.float64), "one": np.ones(())}
     exec(compile(source, "<optimizer step>", "exec"), scope)
     return scope["host"]
 
@@ -157,3 +165,71 @@ def _group(
             results_of[k].append(here)
             at += spec.numel
     return text
+
+
+def _one_by_one(
+    members: list[int], rows: list, specs: tuple, update: str, results: list[str], results_of: list[list[str]],
+    scope: dict,
+) -> list[str]:  # fmt: skip
+    """The same by one function of the C extension for each parameter. The functions go into `scope`."""
+    text = []
+    chosen = " if near else "
+    ways = (True, False) if chosen in update else (True,)
+    for k in members:
+        a = specs[rows[k][0]]
+        names = [f"update_{way}_{rows[k][0]}" for way in ways]
+        for way, name in zip(ways, names, strict=True):
+            key = ("function", way, a)
+            if key not in scope:
+                instructions, numbers, where = _instructions(update, len(rows[k]), way)
+                wanted = [where[r] for r in results]
+                scope[key] = assemble((len(rows[k]), len(numbers)), instructions, wanted, a), numbers
+            scope[name], numbers = scope[key]
+        outs = [f"{name}{k}" for name in results]
+        given = ", ".join([*[f"a{j}" for j in rows[k]], *numbers])
+        text.append(f"{', '.join(outs)}{',' if len(outs) == 1 else ''} = ({chosen.join(names)})({given})")
+        for name in outs:
+            results_of[k].append(name)
+    return text
+
+
+CODES = {"add": ADD, "subtract": SUB, "multiply": MUL, "divide": DIV, "negative": NEG, "sqrt": SQRT, "maximum": MAX}
+
+
+def _instructions(update: str, arrays: int, near: bool) -> tuple[list[tuple], list[str], dict[str, int]]:
+    """The text of an update as the C extension's instructions, the names of the numbers that it takes, and where each
+    variable is in the end. arrays: p, g, t0, t1, ..., which come first."""
+    tree = ast.parse(update).body
+    where = {name: k for k, name in enumerate(["p", "g", *[f"t{k}" for k in range(arrays - 2)]])}
+    known = {"p", "g", "near", *[f"t{k}" for k in range(arrays - 2)], *CODES}
+    numbers: list[str] = []
+    for line in tree:  # numbers: names that are read and never assigned
+        for name in ast.walk(line):
+            if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
+                known.add(name.id)
+    for line in tree:
+        for name in ast.walk(line):
+            if isinstance(name, ast.Name) and name.id not in known | {"u"}:
+                known.add(name.id)
+                where[name.id] = arrays + len(numbers)
+                numbers.append(name.id)
+    instructions: list[tuple] = []
+
+    def emit(call: Any) -> int:
+        count = 1 if call.func.id in ("negative", "sqrt") else 2
+        first, *more = [operand(x) for x in call.args[:count]]
+        instructions.append((CODES[call.func.id], first, more[0] if more else first))
+        if len(call.args) > count:
+            where[call.args[count].id] = arrays + len(numbers) + len(instructions) - 1
+        return arrays + len(numbers) + len(instructions) - 1
+
+    def operand(x: Any) -> int:
+        if isinstance(x, ast.IfExp):
+            return operand(x.body if near else x.orelse)
+        return emit(x) if isinstance(x, ast.Call) else where[x.id]
+
+    for line in tree:
+        made = emit(line.value)  # type: ignore[attr-defined]
+        if isinstance(line, ast.Assign):
+            where[line.targets[0].id] = made  # type: ignore[attr-defined]
+    return instructions, numbers, where

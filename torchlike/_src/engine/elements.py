@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from torchlike._src.core.aval import Aval
 from torchlike._src.core.native import NATIVE
 
 FEWEST, LONGEST = 3, 512
 """Instructions in one function: fewer are quicker one by one."""
-MOST_TEMPS = 64
+MOST_TEMPS, MOST_OPERANDS = 64, 4096
 CALL_SECONDS, ARRAY_SECONDS, INSTRUCTION_SECONDS, ELEMENT_SECONDS = 1.5e-6, 0.15e-6, 0.01e-6, 0.15e-9
 """What a function costs: itself, each array that goes in or comes out, each instruction, and each of its elements."""
 COPY = 7
@@ -67,10 +68,10 @@ def _function(steps: list[tuple], codes: list, outside: set[int]) -> tuple | Non
     total = last.first + len(last.kernel.outs) - first
     inputs: dict[tuple, int] = {}  # what comes from elsewhere -> its number among the inputs, or the numbers
     numbers: dict[tuple, int] = {}
-    where: dict[int, tuple] = {}  # result of these steps -> ("t", instruction) or a reference to an input
+    where: dict[int, Any] = {}  # result of these steps -> its instruction, or a reference to an input
     instructions: list[tuple] = []
     for step, (_, made, results) in zip(steps, codes, strict=True):
-        operands: list[tuple] = []
+        operands: list[Any] = []
         for ref in step[2]:
             kind, k = ref
             if kind == "v" and k in where:
@@ -81,55 +82,75 @@ def _function(steps: list[tuple], codes: list, outside: set[int]) -> tuple | Non
             operands.append(ref)
         for code, a, b in made:
             instructions.append((code, operands[a], operands[b]))
-            operands.append(("t", len(instructions) - 1))
+            operands.append(len(instructions) - 1)
         for j, r in enumerate(results):
             where[step[0].first + j] = operands[r]
     wanted = [k for k in where if k in outside]
     if not wanted:
         return None
-    places: dict[tuple, int] = {}  # instruction -> the result that it writes
-    for number, k in enumerate(wanted):
-        if where[k][0] == "t" and where[k] not in places:
-            places[where[k]] = number
-        else:  # an operand itself, or the same again
-            instructions.append((COPY, where[k], where[k]))
-            places["t", len(instructions) - 1] = number
     begin = len(inputs) + len(numbers)
-    used = {ref: i for i, (_, a, b) in enumerate(instructions) for ref in (a, b)}
-    temps: dict[tuple, int] = {}
+
+    def number(x: Any) -> int:
+        if type(x) is int:
+            return begin + x
+        return inputs[x] if x in inputs else len(inputs) + numbers[x]
+
+    numbered = [(code, number(a), number(b)) for code, a, b in instructions]
+    results, a = [number(where[k]) for k in wanted], codes[0][0]
+    function = assemble((len(inputs), len(numbers)), numbered, results, a, tuple([k - first for k in wanted]), total)
+    if function is None:
+        return None
+    cost = Elementwise(len(numbered), begin + len(wanted), a.numel)
+    return (_Range(first, last.kernel), function, (*inputs, *numbers), total, [cost])
+
+
+def assemble(
+    given: tuple[int, int], instructions: Sequence[tuple], results: Sequence[int], a: Aval,
+    places: tuple[int, ...] | None = None, total: int = 0,
+) -> Any:  # fmt: skip
+    """The extension's function for these instructions on arrays like `a`; None if it would need too many temporaries.
+
+    given: how many arrays, and how many single numbers after them, it takes. Operands count from 0 for those, and go on
+    with one for each instruction; `results` are such numbers. The function returns a list of `total` items with the
+    results in these places, by default the results."""
+    begin = sum(given)
+    instructions = list(instructions)
+    written: dict[int, int] = {}  # operand -> the result that it is
+    for number, r in enumerate(results):
+        if r >= begin and r not in written:
+            written[r] = number
+        else:  # an operand itself, or the same again
+            instructions.append((COPY, r, r))
+            written[begin + len(instructions) - 1] = number
+    used = {x: i for i, (_, *both) in enumerate(instructions) for x in both}
+    temps: dict[int, int] = {}
     free: list[int] = []
     count = 0
 
-    def operand(ref: tuple) -> int:
-        if ref in places:
-            return begin + places[ref]
-        if ref[0] == "t":
-            return begin + len(wanted) + temps[ref]
-        return inputs[ref] if ref in inputs else len(inputs) + numbers[ref]
+    def operand(x: int) -> int:
+        if x < begin:
+            return x
+        return begin + (written[x] if x in written else len(results) + temps[x])
 
     words: list[int] = []
-    for i, (code, a, b) in enumerate(instructions):
-        me = ("t", i)
-        if me not in places and me not in used:
-            continue
-        if me not in places:
-            if free:
-                temps[me] = free.pop()
-            else:
-                temps[me] = count
+    for i, (code, *both) in enumerate(instructions):
+        me = begin + i
+        if me not in written:
+            if me not in used:
+                continue
+            if not free:
+                free.append(count)
                 count += 1
-        words += [code, operand(me), operand(a), operand(b)]
-        free += [temps[ref] for ref in {a, b} if ref in temps and used[ref] == i]
-    if count > MOST_TEMPS or begin + len(wanted) + count > 4096:
+            temps[me] = free.pop()
+        words += [code, operand(me), *map(operand, both)]
+        free += [temps[x] for x in set(both) if x in temps and used[x] == i]
+    if count > MOST_TEMPS or begin + len(results) + count > MOST_OPERANDS:
         return None
-    kernel = last.kernel
-    a = codes[0][0]
-    code_bytes, at = np.array(words, np.uint16).tobytes(), tuple([k - first for k in wanted])
-    function = NATIVE.Elements(
-        code_bytes, len(inputs), len(numbers), count, at, total, a.numel, a.dtype.np.itemsize, np.empty, a.shape,
-        (len(wanted), *a.shape), a.dtype.np,
+    dtype = a.dtype.np
+    return NATIVE.Elements(
+        np.array(words, np.uint16).tobytes(), *given, count, tuple(range(len(results))) if places is None else places,
+        total or len(results), a.numel, dtype.itemsize, np.empty, a.shape, (len(results), *a.shape), dtype,
     )  # fmt: skip
-    return (_Range(first, kernel), function, (*inputs, *numbers), total, [Elementwise(words, begin, wanted, a.numel)])
 
 
 class _Range:
@@ -147,9 +168,12 @@ class Elementwise:
 
     __slots__ = ("cache", "op")
 
-    def __init__(self, words: list, arrays: int, wanted: list, numel: int) -> None:
+    def __init__(self, count: int, arrays: int, numel: int) -> None:
         self.op = None
-        count = len(words) // 4
-        seconds = CALL_SECONDS + ARRAY_SECONDS * (arrays + len(wanted))
-        seconds += count * (INSTRUCTION_SECONDS * -(-numel // BLOCK) + ELEMENT_SECONDS * numel)
-        self.cache = {"seconds": seconds}
+        self.cache = {"seconds": seconds(count, arrays, numel)}
+
+
+def seconds(count: int, arrays: int, numel: int) -> float:
+    """About what one call takes: of so many instructions on so many arrays of this size."""
+    work = count * (INSTRUCTION_SECONDS * -(-numel // BLOCK) + ELEMENT_SECONDS * numel)
+    return CALL_SECONDS + ARRAY_SECONDS * arrays + work

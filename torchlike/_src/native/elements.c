@@ -4,11 +4,13 @@
 
 #include "native.h"
 
+#include <math.h>
+
 #define BLOCK 128
 #define MOST_TEMPS 64
 #define MOST_SPACES 4096
 
-enum { ADD, SUB, MUL, DIV, NEG, RELU, RELU_BACK, COPY, OPCODES };
+enum { ADD, SUB, MUL, DIV, NEG, RELU, RELU_BACK, COPY, SQRT, MAX, OPCODES };
 
 typedef struct {
     unsigned short code, to, a, b;
@@ -24,7 +26,7 @@ typedef struct {
     vectorcallfunc call;
 } Elements;
 
-#define LOOPS(name, type)                                                                                              \
+#define LOOPS(name, type, root)                                                                                        \
     static void name(const Instruction *i, char *const *operands, Py_ssize_t n)                                        \
     {                                                                                                                  \
         type *restrict to = (type *)operands[i->to];                                                                   \
@@ -51,44 +53,64 @@ typedef struct {
         case RELU_BACK: /* a: the result, b: its gradient */                                                           \
             for (Py_ssize_t k = 0; k < n; k++) to[k] = a[k] <= 0 ? (type)0 : b[k];                                     \
             break;                                                                                                     \
+        case SQRT:                                                                                                     \
+            for (Py_ssize_t k = 0; k < n; k++) to[k] = root(a[k]);                                                     \
+            break;                                                                                                     \
+        case MAX:                                                                                                      \
+            for (Py_ssize_t k = 0; k < n; k++) to[k] = LARGER(a[k], b[k]);                                             \
+            break;                                                                                                     \
         case COPY:                                                                                                     \
             memcpy(to, a, n * sizeof(type));                                                                           \
             break;                                                                                                     \
         }                                                                                                              \
     }
 
-LOOPS(loop_float, float)
-LOOPS(loop_double, double)
+LOOPS(loop_float, float, sqrtf)
+LOOPS(loop_double, double, sqrt)
 
-/* A number operand (an array of one float64 or int64) in the dtype of the arrays, BLOCK times. */
+/* A number operand (an array of one float64, float32 or int64) in the dtype of the arrays, BLOCK times. */
 static int fill(const Py_buffer *view, char *block, Py_ssize_t item)
 {
-    if (view->len != 8 || view->format == NULL || view->format[1] != 0) {
-        PyErr_SetString(PyExc_TypeError, "a number operand is one float64 or int64");
-        return -1;
-    }
-    char letter = view->format[0];
+    char letter = view->format == NULL || view->format[1] != 0 ? 0 : view->format[0];
     long long integer = 0;
     double number = 0;
-    if (letter == 'd') {
+    float single = 0;
+    if (letter == 'd' && view->len == 8) {
         memcpy(&number, view->buf, 8);
     }
-    else if (letter == 'l' || letter == 'q') {
+    else if (letter == 'f' && view->len == 4) {
+        memcpy(&single, view->buf, 4);
+        number = single;
+    }
+    else if ((letter == 'l' || letter == 'q') && view->len == 8) {
         memcpy(&integer, view->buf, 8);
     }
     else {
-        PyErr_SetString(PyExc_TypeError, "a number operand is one float64 or int64");
+        PyErr_SetString(PyExc_TypeError, "a number operand is one float64, float32 or int64");
         return -1;
     }
+    int whole = letter == 'l' || letter == 'q';
     for (Py_ssize_t k = 0; k < BLOCK; k++) {
         if (item == 4) {
-            ((float *)block)[k] = letter == 'd' ? (float)number : (float)integer;
+            ((float *)block)[k] = whole ? (float)integer : (float)number;
         }
         else {
-            ((double *)block)[k] = letter == 'd' ? number : (double)integer;
+            ((double *)block)[k] = whole ? (double)integer : number;
         }
     }
     return 0;
+}
+
+/* One result of several: an array, also if it has no dims (where made[k] would be a number). */
+static PyObject *part(Elements *e, PyObject *made, Py_ssize_t k)
+{
+    if (PyTuple_CheckExact(e->shape) && PyTuple_GET_SIZE(e->shape) > 0) {
+        return PySequence_GetItem(made, k);
+    }
+    PyObject *index = Py_BuildValue("nO", k, Py_Ellipsis);
+    PyObject *found = index == NULL ? NULL : PyObject_GetItem(made, index);
+    Py_XDECREF(index);
+    return found;
 }
 
 /* The arrays -> [result or None, ...]. */
@@ -166,7 +188,7 @@ static PyObject *elements_call(PyObject *self, PyObject *const *args, size_t nar
         PyList_SET_ITEM(list, k, Py_NewRef(Py_None));
     }
     for (Py_ssize_t k = 0; list != NULL && k < e->results; k++) {
-        PyObject *one = e->results == 1 ? Py_NewRef(made) : PySequence_GetItem(made, k);
+        PyObject *one = e->results == 1 ? Py_NewRef(made) : part(e, made, k);
         if (one == NULL || PyList_SetItem(list, e->places[k], one) < 0) {
             Py_CLEAR(list);
         }

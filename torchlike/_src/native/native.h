@@ -12,6 +12,7 @@
 #define MANY 256 /* the same for one on Values: an optimizer's step */
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+#define LARGER(a, b) ((a) > (b) || (a) != (a) ? (a) : (b)) /* NaN wins, as in NumPy's maximum */
 #define HIDDEN __attribute__((visibility("hidden")))
 
 /* The Python objects that `configure_recorder` and `configure_tape` are given, and names. */

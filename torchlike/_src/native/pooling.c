@@ -2,8 +2,6 @@
 
 #include "native.h"
 
-#define LARGER(a, b) ((a) > (b) || (a) != (a) ? (a) : (b)) /* NaN wins, as in NumPy's maximum */
-
 typedef struct {
     Py_ssize_t channels, outs[2], kernel[2], stride[2], dilation[2], steps[3]; /* steps: of the image, in bytes */
 } Shape;

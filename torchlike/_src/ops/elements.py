@@ -11,7 +11,7 @@ from torchlike._src.core.aval import Aval
 from torchlike._src.ops.declare import OPS, Pullback
 from torchlike._src.ops.kernels import ADD as ADD_KERNEL
 
-ADD, SUB, MUL, DIV, NEG, RELU, RELU_BACK, COPY = range(8)
+ADD, SUB, MUL, DIV, NEG, RELU, RELU_BACK, COPY, SQRT, MAX = range(10)
 """Instructions, as `native/elements.c` numbers them."""
 BINARY = {"add": ADD, "sub": SUB, "mul": MUL, "div": DIV}
 UNARY = {"neg": NEG, "relu": RELU}
