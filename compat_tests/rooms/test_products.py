@@ -33,11 +33,17 @@ def test_last_with_last(rows, chosen):
 
 
 def test_small_and_other_platforms_stay_plain(monkeypatch):
-    assert products.form(900, 8, 8, np.dtype("float32")) == "plain"
+    assert products.form(900, 8, 8, np.dtype("float64")) == "plain"
     assert products.form(900, 128, 160, np.dtype("complex64")) == "plain"
     monkeypatch.setattr(Target, "platform", "gpu")
-    assert products.form(900, 128, 160, np.dtype("float32")) == "plain"
+    assert products.form(900, 128, 160, np.dtype("float64")) == "plain"
     assert not products.sums_by_product(900, 128, np.dtype("float32"))
+
+
+def test_few_rows_of_float32_are_not_copied():
+    a, b = numbers(3, 160).astype("float32"), numbers(128, 160, seed=1).astype("float32")
+    traced = jax.make_jaxpr(products.last_with_last)(a, b)
+    assert [e.primitive.name for e in traced.eqns] == ["dot_general"]
 
 
 @pytest.mark.parametrize("keep", [0, 1, 2])

@@ -68,8 +68,8 @@ def last_sum(a: Any) -> Any:
 
 
 def tiled(sizes: tuple, kernel: tuple, c: Any) -> bool:
-    """Whether the windows lie side by side, as a patch embedding's do."""
-    return kernel == c.stride and c.groups == 1 and set(c.dilation) == {1} and not any(map(any, c.pads))
+    """Whether the windows lie side by side, as a patch embedding's do, or there is only one."""
+    return kernel in (c.stride, sizes) and c.groups == 1 and set(c.dilation) == {1} and not any(map(any, c.pads))
 
 
 def in_planes(kernel: tuple, c: Any) -> bool:

@@ -3,7 +3,8 @@
 Measured with jaxlib 0.10 on two cores with the operands out of the caches, as in a training step: a product that
 contracts the last dim of its second operand (PyTorch's `x @ weight.T`) takes up to six times as long as one that
 contracts the first, and summing columns takes five to ten times as long as a product with ones. Barriers keep XLA from
-folding the transposes back into the products."""
+folding the transposes back into the products. Those of float32 are YNNPACK's (`engine.backend.CPU_OPTIONS`), which
+takes products of few rows as they are."""
 
 import math
 from typing import Any
@@ -34,8 +35,8 @@ def dot(a: Any, b: Any, contract: tuple, batch: tuple = ((), ())) -> Any:
 
 
 def form(rows: int, outs: int, inner: int, dtype: Any) -> str:
-    """How to multiply (rows, inner) with the transpose of (outs, inner): "plain", "transposed" (the second operand is
-    copied), or "swapped" (the first operand and the result are, which is less if there are few rows)."""
+    """How Eigen and NumPy multiply (rows, inner) with the transpose of (outs, inner): "plain", "transposed" (the second
+    operand is copied), or "swapped" (the first operand and the result are, which is less if there are few rows)."""
     if rows < 2 or outs * inner < LARGE_MATRIX or dtype.name not in FLOATS or not on_cpu():
         return "plain"
     return "swapped" if rows * (outs + inner) <= 2 * outs * inner else "transposed"
@@ -46,7 +47,7 @@ def last_with_last(a: Any, b: Any) -> Any:
     shape = (*a.shape[:-1], b.shape[0])
     rows = math.prod(a.shape[:-1])
     chosen = form(rows, b.shape[0], b.shape[1], a.dtype)
-    if chosen == "plain":
+    if chosen == "plain" or (chosen == "swapped" and a.dtype.name == "float32"):
         return dot(a, b, ((a.ndim - 1,), (1,)))
     a = a.reshape(rows, -1)
     if chosen == "swapped":
