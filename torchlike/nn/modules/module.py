@@ -408,11 +408,7 @@ class Module(Conversion, StateDict, HookMethods):
 
 def _quicken(cls: Any) -> None:
     """Let instances find parameters, buffers and children in C, unless the class has a look-up of its own."""
-    if (
-        NATIVE is not None
-        and cls.__getattr__ is Module.__getattr__
-        and cls.__getattribute__ is object.__getattribute__
-    ):
+    if NATIVE is not None and cls.__getattr__ is Module.__getattr__ and cls.__getattribute__ is object.__getattribute__:
         NATIVE.quick_attributes(cls)
 
 
