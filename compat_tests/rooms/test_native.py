@@ -105,36 +105,6 @@ def test_counting_references():
             NATIVE.referenced(())
 
 
-def test_a_finalizer_records_in_between():
-    """The collector runs at every allocation, and what it frees records operations of its own."""
-
-    class Owner:
-        def __init__(self):
-            self.me = self
-
-        def __del__(self):
-            seen.append((torch.ones(2) * 2 + len(seen)).sum())
-
-    seen: list = []
-    torch.manual_seed(0)
-    w = torch.randn(4, 4, requires_grad=True)
-    x = torch.randn(3, 4)
-    expected = [step(w, x, 1.5).item() for _ in range(3)][0]
-    grad = w.grad / 3
-    before = gc.get_threshold()
-    try:
-        gc.set_threshold(1, 1, 1)
-        for _ in range(20):
-            w.grad = None
-            Owner()
-            assert step(w, x, 1.5).item() == pytest.approx(expected, rel=1e-6)
-            torch.testing.assert_close(w.grad, grad)
-    finally:
-        gc.set_threshold(*before)
-    assert seen
-    assert [s.item() for s in seen] == [4 + 2 * k for k in range(len(seen))]
-
-
 def test_a_walk_that_fails_leaves_the_tape_usable():
     x = torch.ones(3, requires_grad=True)
     y = x * x
