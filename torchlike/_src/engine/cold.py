@@ -84,9 +84,7 @@ def run(
     plan: Any, live: tuple[int, ...], floats: list, ints: list, complexes: list, leaves: list
 ) -> tuple[list[np.ndarray], tuple[int, Exception] | None]:
     """(the live results, as NumPy arrays; the first result that there should not be and why, if a check failed)."""
-    schedule = plan.host.get(live)
-    if schedule is None:
-        schedule = schedule_of(plan, live)
+    schedule = schedule_of(plan, live)
     stats.COUNTS["host_runs"] += 1
     # One list for everything that an operation may take: results, leaves, numbers.
     values: list[Any] = [None] * plan.node.values
@@ -164,9 +162,7 @@ class Facts:
     def __init__(self, kernel: Any) -> None:
         op = kernel.op
         self.function = function_of(kernel)
-        if "seconds" not in kernel.cache:
-            kernel.cache["seconds"] = _rough_estimate(kernel)
-        self.seconds: float = kernel.cache["seconds"]
+        self.seconds = _seconds(kernel)
         self.products: float = kernel.cache.get("products", 0.0)
         self.threads: bool = kernel.cache.get("threads", False)
         self.largest: int = _largest(kernel)
@@ -174,6 +170,13 @@ class Facts:
         self.chain: bool = getattr(op, "starts_chain", bool)()
         elements = None if NATIVE is None else getattr(op, "element_code", None)
         self.code = None if elements is None else elements(kernel)
+
+
+def _seconds(kernel: Any) -> float:
+    """About what one call of its function takes."""
+    if "seconds" not in kernel.cache:
+        kernel.cache["seconds"] = _rough_estimate(kernel)
+    return kernel.cache["seconds"]
 
 
 def _largest(kernel: Any) -> int:
@@ -303,9 +306,7 @@ def _with_joins(plan: Any, live: tuple[int, ...]) -> Schedule:
     for last, function, refs, count, kernels in joined(entries, live, [c.refs for c in conditions]):
         steps.append((last.first, 1, function, refs, count, None))
         first = kernels[0]
-        if "seconds" not in first.cache:
-            first.cache["seconds"] = _rough_estimate(first)
-        made.seconds += first.cache["seconds"]
+        made.seconds += _seconds(first)
         made.products += first.cache.get("products", 0.0)
         made.threads = made.threads or first.cache.get("threads", False)
         made.largest = max(made.largest, *[_largest(kernel) for kernel in kernels])

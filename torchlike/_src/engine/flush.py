@@ -20,7 +20,7 @@ import numpy as np
 
 from torchlike._src.engine import backend, checks, cold, packs, program, record, report, stats
 from torchlike._src.engine.packs import Pack, Piece
-from torchlike._src.engine.values import UNREFERENCED, Trace, TreeNode, Value, refcounts
+from torchlike._src.engine.values import UNREFERENCED, Trace, TreeNode, Value, refcounts, referenced
 
 LAUNCH_SECONDS, LAUNCH_ARRAY_SECONDS, LAUNCH_OPERATION_SECONDS = 80e-6, 2.5e-6, 3e-6
 """What running a program costs on a CPU besides its arithmetic: itself, each array that goes in or comes out, and each
@@ -67,7 +67,7 @@ def _flush(trace: Trace, reason: str) -> None:
     if trace.taped:
         trace.marks.append(trace.tape_position())
     values = trace.values
-    live = tuple([k for k, n in enumerate(refcounts(values)) if n > UNREFERENCED])
+    live = referenced(values)
     if not live:
         trace.reset()
         return

@@ -166,3 +166,11 @@ refcounts: Callable[[list], list[int]] = _refcounts if NATIVE is None else NATIV
 
 
 UNREFERENCED = _calibrate()
+
+
+def _referenced(values: list) -> tuple[int, ...]:
+    return tuple([k for k, n in enumerate(refcounts(values)) if n > UNREFERENCED])
+
+
+referenced: Callable[[list], tuple[int, ...]] = _referenced if NATIVE is None else NATIVE.referenced
+"""Where the items are that something besides the list refers to."""

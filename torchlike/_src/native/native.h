@@ -82,6 +82,7 @@ HIDDEN int make_results(Operation *);
 HIDDEN int commit(Operation *);
 HIDDEN int cut_if_long(Operation *);
 HIDDEN int record_values(Operation *, PyObject *const *given, Py_ssize_t count);
+HIDDEN int is_true(PyObject *object, PyObject *name);
 HIDDEN PyObject *new_tensor(PyObject *value);
 
 HIDDEN PyObject *apply(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);

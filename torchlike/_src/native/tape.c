@@ -4,19 +4,8 @@
 
 /* ---------------------------------------------------------------- apply(operator, static arguments, tensors) */
 
-/* Whether PyTorch would refuse to save this tensor. */
-static int is_inference(PyObject *x)
-{
-    PyObject *flag = PyObject_GetAttr(x, name_is_inference);
-    if (flag == NULL) {
-        return -1;
-    }
-    int truth = PyObject_IsTrue(flag);
-    Py_DECREF(flag);
-    return truth;
-}
-
-static int is_true(PyObject *object, PyObject *name)
+/* Whether an attribute is true; -1 with an error. */
+int is_true(PyObject *object, PyObject *name)
 {
     PyObject *flag = PyObject_GetAttr(object, name);
     if (flag == NULL) {
@@ -83,7 +72,7 @@ static PyObject *saved_of(Operation *o, PyObject *plan, PyObject **tensors)
             item = triple(x, Py_None, zero);
         }
         else {
-            if (is_inference(x) != 0) {
+            if (is_true(x, name_is_inference) != 0) {
                 Py_DECREF(saved);
                 return NULL;
             }

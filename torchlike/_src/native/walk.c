@@ -98,12 +98,7 @@ static int is_intact(PyObject *saved)
 /* 1 if the object has nothing (None, an empty table) under this name, else 0; -1 with an error. */
 static int is_without(PyObject *object, PyObject *name)
 {
-    PyObject *found = PyObject_GetAttr(object, name);
-    if (found == NULL) {
-        return -1;
-    }
-    int truth = found == Py_None ? 0 : PyObject_IsTrue(found);
-    Py_DECREF(found);
+    int truth = is_true(object, name);
     return truth < 0 ? -1 : !truth;
 }
 

@@ -5,6 +5,7 @@ HOT: these lines run once per operation of every training step, in less than a m
 
 from collections.abc import Sequence
 
+from torchlike._src.core.native import NATIVE
 from torchlike._src.ops.declare import TO, TS, Op, T
 
 TENSOR, EITHER, NUMBER = "tensor", "either", "number"
@@ -40,9 +41,8 @@ def native_lines(declared: Op, n: Sequence[str], static: str) -> list[str]:
     return [f"_t = _native({static}, {', '.join(n)})", "if _t is not None: return _t"]
 
 
-def function_lines(declared: Op, native: bool) -> list[str] | None:
-    """The lines of an operator's public function for its common case; None if it has none. native: whether there is an
-    extension module."""
+def function_lines(declared: Op) -> list[str] | None:
+    """The lines of an operator's public function for its common case; None if it has none."""
     names = [n for n, _ in declared.operands]
     kinds = [a for _, a in declared.operands]
     if declared.outputs is not None:
@@ -50,13 +50,13 @@ def function_lines(declared: Op, native: bool) -> list[str] | None:
     if kinds == [T, T, TO]:
         if declared.statics or not declared.differentiable:
             return None
-        if native:
+        if NATIVE is not None:
             return [f"if {names[2]} is not None:", *_indent(native_lines(declared, names, "GIVEN"))]
         return [f"if {names[2]} is not None and {READY}:", *_indent(lines(declared, names, [TENSOR] * 3, "GIVEN"))]
     if not declared.simple or kinds not in ([T], [TS], [T, T], [T, TS], [TS, T], [TS, TS]):
         return None
     statics = "".join(f"{x} if type({x}) is int or {x} is None else static_argument({x}), " for x in declared.statics)
-    if native:
+    if NATIVE is not None:
         return native_lines(declared, names, f"({statics})")
     body = [f"_static = ({statics})"] if statics else []
     if kinds[1:] == [TS]:
@@ -70,7 +70,7 @@ def _name(statics: str) -> str:
     return "_static" if statics else "()"
 
 
-def operator_lines(declared: Op, reverse: bool, native: bool) -> list[str] | None:
+def operator_lines(declared: Op, reverse: bool) -> list[str] | None:
     """The lines of `self + other`, or with `reverse` of `other + self`, for tensors and Python numbers."""
     kinds = [a for _, a in declared.operands]
     if declared.outputs is not None or not declared.simple or kinds not in ([T, T], [T, TS], [TS, T], [TS, TS]):
@@ -79,13 +79,13 @@ def operator_lines(declared: Op, reverse: bool, native: bool) -> list[str] | Non
     if reverse:
         if kinds[0] is not TS:
             return None
-        if native:
+        if NATIVE is not None:
             return native_lines(declared, ["other", "self"], static)
         return [
             f"if type(other) in NUMBERS and {READY}:",
             *_indent(lines(declared, ["other", "self"], [NUMBER, TENSOR], static)),
         ]
-    if native:
+    if NATIVE is not None:
         return native_lines(declared, ["self", "other"], static)
     out = ["_tensor = type(other) in TENSOR_TYPES"]
     if kinds[1] is T:
@@ -94,11 +94,11 @@ def operator_lines(declared: Op, reverse: bool, native: bool) -> list[str] | Non
     return [*out, *_indent(lines(declared, ["self", "other"], [TENSOR, EITHER], static))]
 
 
-def unary_lines(declared: Op, native: bool) -> list[str] | None:
+def unary_lines(declared: Op) -> list[str] | None:
     """The lines of `-self` and the like."""
     if declared.outputs is not None or not declared.simple or len(declared.operands) != 1 or declared.statics:
         return None
-    if native:
+    if NATIVE is not None:
         return native_lines(declared, ["self"], "()")
     return [f"if {READY}:", *_indent(lines(declared, ["self"], [TENSOR], "()"))]
 

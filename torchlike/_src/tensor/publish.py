@@ -349,7 +349,7 @@ def source_of(declared: Op, name: str, with_out: bool) -> tuple[str, str]:
         operands = "(" + "".join(x + ", " for x in flat) + ")"
     if declared.name in INDEX_CHECKS and not declared.name.startswith("_index"):
         lines.append(f"    check_indices(_op, {static}, {operands})")
-    hot = function_lines(declared, NATIVE is not None)
+    hot = function_lines(declared)
     if hot is not None:
         if with_out:
             lines.append("    if out is None:")
@@ -465,7 +465,7 @@ def inplace_method(function: Callable, name: str) -> Callable:
 def operator_method(function: Callable, name: str, declared: Op | None = None) -> Callable:
     """`x + y` and the like: NotImplemented for what cannot be an operand."""
     reverse = is_reverse(name)
-    hot = None if declared is None else operator_lines(declared, reverse, NATIVE is not None)
+    hot = None if declared is None else operator_lines(declared, reverse)
     if hot is not None:
         method = generated_method(function, name, declared, hot)
     elif reverse:
@@ -558,7 +558,7 @@ def foreign_operand(value: Any) -> Any:
 
 
 def unary_operator(function: Callable, name: str, declared: Op | None = None) -> Callable:
-    hot = None if declared is None else unary_lines(declared, NATIVE is not None)
+    hot = None if declared is None else unary_lines(declared)
     if hot is not None:
         return generated_method(function, name, declared, hot)
 
